@@ -1,5 +1,6 @@
 """The search for free times among ever more allocations: what lies outside its horizon should cost nothing."""
 
+import os
 import sys
 from datetime import UTC, datetime, timedelta
 
@@ -7,6 +8,7 @@ from sqlalchemy import Engine, text
 
 from benchmarks import scratch, seed
 from benchmarks.figures import head, line, spread, timed
+from benchmarks.processor_time import Meter
 from climate.domain.availability.search import Mode
 from climate.service.availability import search
 from climate.service.availability.question import Wanted
@@ -44,6 +46,7 @@ def main(short: bool) -> None:
             deployment = place.deployment(pool_size=2)
             climate = deployment.climate
             seed.hosts(climate.engine, HOSTS)
+            meter = Meter([os.getpid()], place.settings.database_url)
             now = datetime.now(UTC).replace(microsecond=0) + timedelta(minutes=10)
             _take(climate.engine, now, HORIZON, INSIDE)
             _take(climate.engine, now + 2 * HORIZON, timedelta(days=3650), outside)
@@ -63,10 +66,13 @@ def main(short: bool) -> None:
                 "first window, none but after the last allocation": asked(every.total_seconds() / 3600, Mode.FIRST, 0),
                 "first window and free count": asked(1, Mode.FIRST, 100),
                 "most": asked(1, Mode.MOST, 0),
+                "longest": asked(1, Mode.LONGEST, 0),
             }
             for name, wanted in cases.items():
                 find(wanted)
+                begun = meter.read()
                 line(f"{name}, {outside:,} outside", spread(timed(lambda wanted=wanted: find(wanted), times)))
+                line("  processor time of it", meter.read().since(begun, times))
             climate.engine.dispose()
 
 

@@ -20,8 +20,8 @@ def test_each_promise_names_its_code_and_its_test(page: str) -> None:
         check_named(read["code"], read["test"])
 
 
-IDS = {"tree": {"Z": 15, "B": 16, "C": 14, "T": 7}, "page-requirements": {"W": 9, "V": 5}}
-"""Numbers of requirements by their letters: of zones, build plans, cells and whole trees, and of web pages."""
+IDS = {"tree": {"Z": 15, "B": 16, "C": 14, "T": 7}, "page-requirements": {"W": 9, "V": 5}, "planning": {"P": 9}}
+"""Numbers of requirements by their letters: of zones, build plans, cells and whole trees, of pages, and of planning."""
 
 
 @pytest.mark.parametrize("page", IDS)

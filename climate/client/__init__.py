@@ -24,8 +24,19 @@ from climate.client.errors import (
     TimedOut,
     Unreachable,
 )
-from climate.client.models import Availability, Binding, Hold, Lease, Offer, Reservation, Server
-from climate.client.reservations import floating_ips, hosts, servers, storage
+from climate.client.models import (
+    Availability,
+    Binding,
+    Hold,
+    Lease,
+    Occurrence,
+    Offer,
+    Reservation,
+    Series,
+    Server,
+    Waiting,
+)
+from climate.client.reservations import Repeat, floating_ips, hosts, servers, storage
 
 __all__ = [
     "Availability",
@@ -39,11 +50,15 @@ __all__ = [
     "LimitExceeded",
     "NotAllowed",
     "NotFound",
+    "Occurrence",
     "Offer",
+    "Repeat",
     "Reservation",
+    "Series",
     "Server",
     "TimedOut",
     "Unreachable",
+    "Waiting",
     "connect",
     "floating_ips",
     "hosts",

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Literal, Self, TypedDict, Unpack
+from urllib.parse import urlencode
 from uuid import uuid4
 
 from climate.cli import client as connection
@@ -15,8 +16,8 @@ from climate.cli.dates import wire
 from climate.cli.errors import NOT_FOUND, Failure
 from climate.cli.wait import PATIENCE, Goal, poll
 from climate.client.errors import InvalidRequest, translated
-from climate.client.models import Availability, Hold, Lease, Offer, Server
-from climate.client.reservations import Reservation
+from climate.client.models import Availability, Hold, Lease, Offer, Series, Server
+from climate.client.reservations import Repeat, Reservation
 from climate.settings import environment
 
 Progress = Callable[[str], None]
@@ -144,13 +145,96 @@ class Client(AbstractContextManager["Client"]):
         if hold is not None:
             body: dict[str, object] = {"name": name, "hold": hold.id, **more}
         else:
-            begin = _utc(start, "start") if start else self._now()
-            until = begin + duration if duration else end
-            if until is None or (duration and end):
-                raise InvalidRequest("create_lease needs a hold, or one of end and duration")
-            period = {"start_date": wire(begin), "end_date": wire(_utc(until, "end"))}
-            body = {"name": name, **period, "events": [], "reservations": list(reservations), **more}
+            body = self._order(name, reservations, self._period(start, end, duration), more)
         return Lease.of(self._send("POST", "/leases", body, key or str(uuid4()))["lease"])
+
+    def create_or_wait(
+        self,
+        name: str,
+        *reservations: Reservation,
+        start: datetime | None = None,
+        end: datetime | None = None,
+        duration: timedelta | None = None,
+        until: datetime | None = None,
+        key: str | None = None,
+        **more: object,
+    ) -> Lease:
+        """Create a lease, which joins the waiting list if it does not fit: up to its start, or up to `until`."""
+        wait = {"until": wire(_utc(until, "until"))} if until else {}
+        body = self._order(name, reservations, self._period(start, end, duration), {**more, "wait": wait})
+        return Lease.of(self._send("POST", "/leases", body, key or str(uuid4()))["lease"])
+
+    def create_series(
+        self,
+        name: str,
+        *reservations: Reservation,
+        repeat: Repeat,
+        start: datetime | None = None,
+        end: datetime | None = None,
+        duration: timedelta | None = None,
+        key: str | None = None,
+        **more: object,
+    ) -> Series:
+        """Create a lease for each date of a rule; the period is that of the first one.
+
+        `key` and `more` are as for a lease.
+        """
+        body = self._order(name, reservations, self._period(start, end, duration), more)
+        return self._series_of("/series", {**body, "repeat": repeat.body()}, key)
+
+    def plan_series(
+        self,
+        name: str,
+        *reservations: Reservation,
+        repeat: Repeat,
+        start: datetime | None = None,
+        end: datetime | None = None,
+        duration: timedelta | None = None,
+        **more: object,
+    ) -> Series:
+        """Return the series that `create_series` would create, with the dates that do not fit; create nothing."""
+        body = self._order(name, reservations, self._period(start, end, duration), more)
+        return self._series_of("/series?dry_run=true", {**body, "repeat": repeat.body()}, None)
+
+    def _series_of(self, path: str, body: object, key: str | None) -> Series:
+        return Series.of(self._send("POST", path, body, key or str(uuid4()))["series"])
+
+    def all_series(self, *, name: str | None = None) -> Iterable[Series]:
+        """Return the series of the project without their occurrences, page after page."""
+        with translated():
+            for body in self.http.pages("reservation", "/series", "series", {"name": name} if name else {}):
+                yield Series.of(body)
+
+    def series(self, wanted: Series | str) -> Series:
+        """Return a series with its occurrences as it is now, by its id or its name."""
+        return Series.of(self._send("GET", self._series_path(wanted))["series"])
+
+    def change_series(
+        self,
+        series: Series | str,
+        *,
+        name: str | None = None,
+        later: timedelta | None = None,
+        extend_by: timedelta | None = None,
+        since: Lease | str | None = None,
+        dry_run: bool = False,
+    ) -> Series:
+        """Rename, move or extend the occurrences that have not begun: all from the lease `since` on, or none of them.
+
+        Negative lengths move them to an earlier time, or shorten them. `update_lease` changes a single occurrence.
+        """
+        body: dict[str, object] = {} if name is None else {"name": name}
+        for field, length in (("move_by", later), ("extend_by", extend_by)):
+            if length is not None:
+                body[field] = int(length.total_seconds())
+        if since is not None:
+            body["from"] = self._lease_id(since)
+        return Series.of(self._send("PUT", self._series_path(series) + _query(dry_run=dry_run), body)["series"])
+
+    def delete_series(self, series: Series | str, *, since: Lease | str | None = None) -> None:
+        """Delete a series, or its occurrences from the lease `since` on. Occurrences that have begun go on."""
+        begin = None if since is None else self._lease_id(since)
+        self._send("DELETE", self._series_path(series) + _query(**{"from": begin}))
 
     def leases(self, *, status: str | None = None, name: str | None = None) -> Iterable[Lease]:
         """Return the leases of the project, page after page."""
@@ -281,6 +365,30 @@ class Client(AbstractContextManager["Client"]):
         with translated():
             return self.http.json("reservation", method, path, **sent)
 
+    def _period(
+        self, start: datetime | None, end: datetime | None, duration: timedelta | None
+    ) -> tuple[datetime, datetime]:
+        """Return the period from `start` (now) to `end`, or for `duration`."""
+        begin = _utc(start, "start") if start else self._now()
+        until = begin + duration if duration else end
+        if until is None or (duration and end):
+            raise InvalidRequest("one of end and duration is needed, or the hold that a lease is created of")
+        return begin, _utc(until, "end")
+
+    @staticmethod
+    def _order(
+        name: str, reservations: Sequence[Reservation], period: tuple[datetime, datetime], more: Mapping[str, object]
+    ) -> dict[str, object]:
+        """Return the request for a lease."""
+        begin, end = period
+        dates = {"start_date": wire(begin), "end_date": wire(end)}
+        return {"name": name, **dates, "events": [], "reservations": list(reservations), **more}
+
+    def _series_path(self, series: Series | str) -> str:
+        with translated():
+            wanted = series.id if isinstance(series, Series) else lookup.series_id(self.http, series)
+        return f"/series/{lookup.part(wanted)}"
+
     def _lease_id(self, lease: Lease | str) -> str:
         if isinstance(lease, Lease):
             return lease.id
@@ -296,6 +404,12 @@ class Client(AbstractContextManager["Client"]):
                 f"lease {known.id} has {len(fitting)} reservations of hosts", "give the id of one as reservation"
             )
         return fitting[0]
+
+
+def _query(**values: object) -> str:
+    """Return the query of a request with the values that are given."""
+    given = {name: "true" if value is True else value for name, value in values.items() if value}
+    return f"?{urlencode(given)}" if given else ""
 
 
 def _utc(time: datetime, name: str) -> datetime:

@@ -1,4 +1,4 @@
-"""Values of the client: offers, holds, leases and servers, with aware datetimes.
+"""Values of the client: offers, holds, leases, series and servers, with aware datetimes.
 
 `body` is the JSON object of the answer, which may have further keys.
 """
@@ -97,6 +97,24 @@ class Reservation:
 
 
 @dataclass(frozen=True, slots=True)
+class Waiting:
+    """Place of a lease in the waiting list, until its wait ends."""
+
+    place: int
+    until: datetime
+    estimate: datetime | None
+    """Start at which it would get its resources as things stand now; None if it gets none in time, and in lists."""
+    reason: str | None
+    """Reason why there is no estimate."""
+
+    @classmethod
+    def of(cls, body: Body) -> "Waiting":
+        """Return the place of an answer."""
+        estimate = body.get("estimate")
+        return cls(body["place"], read(body["until"]), read(estimate) if estimate else None, body.get("reason"))
+
+
+@dataclass(frozen=True, slots=True)
 class Lease:
     """Lease as it was when the answer came; `Client.lease` reads it again."""
 
@@ -106,6 +124,8 @@ class Lease:
     start: datetime
     end: datetime
     degraded: bool
+    waiting: Waiting | None
+    """Place in the waiting list; None for a lease that has its resources."""
     reservations: Sequence[Reservation]
     body: Body = field(repr=False)
 
@@ -113,8 +133,54 @@ class Lease:
     def of(cls, body: Body) -> "Lease":
         """Return the lease of an answer."""
         period = (read(body["start_date"]), read(body["end_date"]))
+        waiting = Waiting.of(body["waiting"]) if body.get("waiting") else None
         reservations = [Reservation.of(one) for one in body["reservations"]]
-        return cls(body["id"], body["name"], body["status"], *period, body["degraded"], reservations, body)
+        return cls(body["id"], body["name"], body["status"], *period, body["degraded"], waiting, reservations, body)
+
+
+@dataclass(frozen=True, slots=True)
+class Occurrence:
+    """Lease of a series, or a date of its rule without a lease."""
+
+    name: str
+    start: datetime
+    end: datetime
+    lease_id: str | None
+    """None for a date at which the lease does not fit. Of a dry run there is no such lease."""
+    fits: bool
+    reason: str | None
+    """Reason why the lease does not fit."""
+    alternatives: Sequence[tuple[str, Offer]]
+    """What would have to change, and the offer that follows."""
+    body: Body = field(repr=False)
+
+    @classmethod
+    def of(cls, body: Body) -> "Occurrence":
+        """Return the occurrence of an answer."""
+        others = [(one["message"], Offer.of(one["offer"])) for one in body["alternatives"]]
+        start, end = read(body["start_date"]), read(body["end_date"])
+        return cls(body["name"], start, end, body["lease_id"], body["fits"], body["reason"], others, body)
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """Leases that repeat by a rule, as they were when the answer came; `Client.series` reads them again."""
+
+    id: str
+    name: str
+    rule: str
+    zone: str
+    leases: int
+    """Number of leases that are not deleted."""
+    occurrences: Sequence[Occurrence]
+    """Empty in lists."""
+    body: Body = field(repr=False)
+
+    @classmethod
+    def of(cls, body: Body) -> "Series":
+        """Return the series of an answer."""
+        occurrences = [Occurrence.of(one) for one in body.get("occurrences", ())]
+        return cls(body["id"], body["name"], body["rule"], body["zone"], body["leases"], occurrences, body)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,23 @@
 """Reservations of a lease or of a search, as they are sent. `more` has further keys of the API, such as `on_end`."""
 
+from dataclasses import dataclass
 from typing import Any
 
 Reservation = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Repeat:
+    """Dates of a series: an RRULE of RFC 5545, in the local time of a zone."""
+
+    rule: str
+    zone: str = "UTC"
+    fitting: bool = False
+    """True to leave out dates at which the lease does not fit; otherwise all dates get a lease, or none does."""
+
+    def body(self) -> dict[str, str]:
+        """Return it as it is sent."""
+        return {"rule": self.rule, "zone": self.zone, "make": "fitting" if self.fitting else "all"}
 
 
 def hosts(

@@ -1,6 +1,7 @@
 """The Python client against a served cloud, whose events are run beside it."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from climate.client import (
     InvalidRequest,
     NotAllowed,
     NotFound,
+    Repeat,
     TimedOut,
     Unreachable,
     connect,
@@ -45,6 +47,8 @@ def variables(home: Path) -> dict[str, str]:
 def demo(cloud: Served) -> Iterator[Client]:
     with connect("climate-demo", environ=variables(cloud.home)) as client:
         yield client
+        for series in client.all_series():
+            client.delete_series(series)
         for lease in client.leases():
             client.delete_lease(lease)
 
@@ -98,6 +102,62 @@ def test_the_same_key_creates_one_lease(demo: Client) -> None:
     begin = datetime.now(UTC).replace(microsecond=0) + timedelta(days=2)
     first, second = (demo.create_lease("once", hosts(1), start=begin, duration=HOUR, key="k1") for _ in range(2))
     assert first.id == second.id
+
+
+def test_a_series_is_created_changed_and_deleted(demo: Client) -> None:
+    begin = datetime.now(UTC).replace(microsecond=0) + timedelta(days=1)
+    daily = Repeat("FREQ=DAILY;COUNT=3", "Europe/Berlin")
+    planned = demo.plan_series("class", hosts(2), repeat=daily, start=begin, duration=HOUR)
+    assert [one.fits for one in planned.occurrences] == [True] * 3
+    assert not list(demo.all_series())
+    made, again = (
+        demo.create_series("class", hosts(2), repeat=daily, start=begin, duration=HOUR, key="k2") for _ in range(2)
+    )
+    assert made.id == again.id
+    assert (made.name, made.rule, made.zone, made.leases) == ("class", daily.rule, daily.zone, 3)
+    assert [one.end - one.start for one in made.occurrences] == [HOUR] * 3
+    assert [(one.id, one.occurrences) for one in demo.all_series(name="class")] == [(made.id, [])]
+    first, second, third = (demo.lease(str(one.lease_id)) for one in made.occurrences)
+    assert first.start == begin
+    demo.update_lease(first, name="single")
+    changed = demo.change_series("class", later=-HOUR, extend_by=HOUR, since=second)
+    assert [one.end - one.start for one in changed.occurrences] == [HOUR, 2 * HOUR, 2 * HOUR]
+    assert changed.occurrences[1].start == second.start - HOUR
+    assert demo.change_series(made, name="course", dry_run=True).name == "course"
+    assert demo.series("class").name == "class"
+    demo.delete_series(made, since=third)
+    assert demo.series(made).leases == 2
+    demo.delete_series(made)
+    with pytest.raises(NotFound):
+        demo.series(made)
+    assert not list(demo.leases())
+
+
+def test_dates_that_do_not_fit_have_a_reason_and_alternatives(demo: Client) -> None:
+    begin = datetime.now(UTC).replace(microsecond=0) + timedelta(days=1)
+    demo.create_lease("taken", hosts(3), start=begin + timedelta(days=1), duration=HOUR)
+    daily = Repeat("FREQ=DAILY;COUNT=2")
+    with pytest.raises(Conflict):
+        demo.create_series("class", hosts(1), repeat=daily, start=begin, duration=HOUR)
+    made = demo.create_series("class", hosts(1), repeat=replace(daily, fitting=True), start=begin, duration=HOUR)
+    assert [one.fits for one in made.occurrences] == [True, False]
+    assert made.occurrences[1].reason
+    assert made.occurrences[1].alternatives[0][1].start >= begin + timedelta(days=1)
+
+
+def test_a_lease_that_does_not_fit_stands_in_line(demo: Client) -> None:
+    begin = datetime.now(UTC).replace(microsecond=0) + timedelta(days=1)
+    taken = demo.create_lease("taken", hosts(3), start=begin, duration=HOUR)
+    assert taken.waiting is None
+    until = begin + timedelta(days=2)
+    lease = demo.create_or_wait("waits", hosts(1), start=begin, duration=HOUR, until=until)
+    assert lease.waiting
+    assert (lease.waiting.place, lease.waiting.until, lease.waiting.estimate) == (1, until, taken.end)
+    fixed = demo.create_or_wait("fixed", hosts(2), start=begin, duration=HOUR)
+    assert fixed.waiting
+    assert (fixed.waiting.until, fixed.waiting.estimate) == (begin, None)
+    assert fixed.waiting.reason
+    assert [one.waiting.place for one in demo.leases() if one.waiting] == [1, 2]
 
 
 def test_a_server_is_booted_and_deleted(demo: Client) -> None:

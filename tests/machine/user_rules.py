@@ -1,6 +1,6 @@
 """What owners of leases do: ask for hosts and for room, change their minds, boot servers and delete them."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -9,7 +9,7 @@ from hypothesis.stateful import Bundle, multiple, rule
 
 from climate.cloud import Refused
 from climate.domain.errors import ClimateError, NotEnoughHosts
-from climate.domain.hosts.pools import MULTI_TENANT, HostPlace, Pool
+from climate.domain.hosts.pools import BOOKABLE, MULTI_TENANT, HostPlace, Pool
 from climate.domain.lease import Lease
 from climate.domain.period import Period
 from climate.domain.preemption import is_preemptible
@@ -210,8 +210,17 @@ class Users:
 
     def _free(self, start: datetime, end: datetime, properties: str) -> int:
         """How many hosts nobody holds in that time, are up and in order: by the rows, and by hand."""
+        return self._untaken(self._sound(), start, end, properties)
+
+    def _free_by_then(self, start: datetime, end: datetime, properties: str) -> int:
+        """How many hosts nobody holds in that time, be they lent, off, recycling or in maintenance until then."""
+        places = self.site.places().values()
+        kept = [(place.host, place.name) for place in places if place.reservable and place.pool in BOOKABLE]
+        return self._untaken(kept, start, end, properties)
+
+    def _untaken(self, hosts: Iterable[tuple[int, str]], start: datetime, end: datetime, properties: str) -> int:
         taken = {t.host for t in self.site.taken() if not t.preemptible and t.start < end and start < t.end}
-        return sum(properties in ("", only(name)) and number not in taken for number, name in self._sound())
+        return sum(properties in ("", only(name)) and number not in taken for number, name in hosts)
 
     def _slots(self, host: str, start: datetime, end: datetime, size: tuple[int, int, int]) -> int:
         """How many servers of a size fit on a host throughout that time: looked at wherever something begins."""

@@ -71,12 +71,13 @@ class Traffic:
                 self._delete(chance.choice(own[-6:]))
 
     def _create(self, chance: random.Random, own: list[Wish], name: str) -> None:
-        kind = chance.choices(("host", "ledger", "server"), (10, 8, 2))[0]
+        kind = chance.choices(("host", "offer", "ledger", "server"), (7, 3, 8, 2))[0]
         start = int(time.time()) + chance.randint(2, 10)
         end = start + chance.randint(10, 30)
         wish = Wish(name, kind, ends={moment(end)})
         makers: dict[str, Callable[..., httpx.Response | None]] = {
             "host": self._host,
+            "offer": self._offer,
             "ledger": self._ledger,
             "server": self._server,
         }
@@ -93,6 +94,24 @@ class Traffic:
     def _host(self, wish: Wish, chance: random.Random, start: int, end: int) -> httpx.Response | None:
         body = host_lease(wish.name, start, end, chance.choice((1, 1, 2)), OURS)
         return self._insist("create", "POST", "/v1/leases", body, **{"Idempotency-Key": wish.key})
+
+    def _offer(self, wish: Wish, chance: random.Random, start: int, end: int) -> httpx.Response | None:
+        """A lease of a held offer. It cannot fail for capacity, so it is refused only once its hold is over."""
+        order = host_lease(wish.name, start, end, chance.choice((1, 1, 2)), OURS)
+        at = {"reservations": order["reservations"], "duration": end - start, "earliest": moment(start), "mode": "at"}
+        found = self._insist("find", "POST", "/v1/availability", at)
+        if found is None or found.status_code != 200 or not found.json()["offers"]:
+            return None
+        wanted = {"offer": found.json()["offers"][0]["id"], "name": wish.name}
+        held = self._insist("hold", "POST", "/v1/holds", wanted)
+        if held is None or held.status_code != 201:
+            return None
+        body = {"name": wish.name, "hold": held.json()["hold"]["id"]}
+        answer = self._insist("take", "POST", "/v1/leases", body, **{"Idempotency-Key": wish.key})
+        if answer is not None and answer.status_code == 409 and "expired" not in answer.text:
+            with self._lock:
+                self.wrong.append(f"take: {answer.text[:300]}")
+        return answer
 
     def _ledger(self, wish: Wish, chance: random.Random, start: int, end: int) -> httpx.Response | None:
         trouble = chance.choices(("", "error", "wait"), (6, 1, 1))[0]

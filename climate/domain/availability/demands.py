@@ -4,19 +4,16 @@ Begins are rounded down and ends up, so that a period that the search calls free
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from heapq import nlargest
+from heapq import heappushpop
 from itertools import accumulate
 
-from climate.domain.availability.openings import Span
+from climate.domain.availability.gaps import FAR, Gaps, Steps
 from climate.domain.hosts.flow import Whole
 from climate.domain.hosts.packing import Rooms, Slots
 from climate.domain.period import Period
-
-FAR = 1 << 40
-"""A time after all others."""
 
 Resources = Mapping[str, int]
 
@@ -36,7 +33,7 @@ class Horizon:
 
 @dataclass(frozen=True, slots=True)
 class WholeDemand:
-    """Whole hosts or addresses: `least` to `most` of those in `busy`, each with its sorted, disjoint busy periods."""
+    """Whole hosts or addresses: `least` to `most` of the numbers in `gaps`, where they are free."""
 
     kind: str
     """Kind of the numbers. Demands of one kind choose from the same numbers."""
@@ -44,23 +41,21 @@ class WholeDemand:
     most: int
     tail: int
     """Seconds after the lease for which they have to be free too: the grace and cleaning time."""
-    busy: Mapping[int, Sequence[Span]]
+    gaps: Gaps
     must: frozenset[int] = frozenset()
     """Numbers that have to be among them."""
     preemptible: bool = False
     """True for hosts that may be taken for ordinary leases."""
-    free_number: "Steps | None" = None
-    """How many are free at each time, where whoever read the periods has counted them."""
 
     @property
     def is_possible(self) -> bool:
         """Return whether enough of them exist, whatever holds them."""
-        return len(self.busy) >= self.least and self.must <= self.busy.keys()
+        numbers = self.gaps.numbers
+        return len(numbers) >= self.least and all(number in numbers for number in self.must)
 
     def free(self, start: int, end: int) -> list[int]:
         """Return the numbers that are free for a lease from `start` to `end`."""
-        until = end + self.tail
-        return [number for number, periods in self.busy.items() if _is_free(periods, start, until)]
+        return self.gaps.free(start, end + self.tail)
 
     def number(self, start: int, end: int) -> int:
         """Return how many are free for a lease from `start` to `end`."""
@@ -69,65 +64,17 @@ class WholeDemand:
     def demanded(self, start: int, end: int) -> Whole:
         return Whole(self.free(start, end), self.least, self.most, self.must)
 
-    def changes(self) -> Iterable[int]:
-        """Return the times at which more may become free."""
-        return {end for periods in self.busy.values() for _, end in periods}
+    def changes(self, length: int) -> Sequence[int]:
+        """Return the times at which more may become free for a lease of that length, ascending."""
+        return self.gaps.lasting(length + self.tail)[0]
 
-    def counts(self, length: int) -> "Steps":
+    def counts(self, length: int) -> Steps:
         """Return the number that is free for a lease of that length, by its start."""
-        reach, edges = length + self.tail, list[int]()
-        for periods in self.busy.values():
-            edges += _excluded(periods, reach)
-        return Steps.of(len(self.busy), edges)
+        return self.gaps.starts(length + self.tail)
 
-    def level(self) -> "Steps":
+    def level(self) -> Steps:
         """Return the number that is free at each time."""
-        if self.free_number is not None:
-            return self.free_number
-        edges: list[int] = []
-        for periods in self.busy.values():
-            edges += [begin << 1 | 1 for begin, _ in periods]
-            edges += [end << 1 for _, end in periods]
-        return Steps.of(len(self.busy), edges)
-
-
-def _is_free(periods: Sequence[Span], start: int, until: int) -> bool:
-    place = bisect_left(periods, (until,)) - 1
-    return place < 0 or periods[place][1] <= start
-
-
-def _excluded(periods: Sequence[Span], reach: int) -> list[int]:
-    """Return the edges of the starts at which a lease that needs `reach` seconds meets a busy period."""
-    edges: list[int] = []
-    last = -FAR
-    for begin, end in periods:
-        first = begin - reach + 1
-        if first > last:
-            if edges:
-                edges.append(last << 1)
-            edges.append(first << 1 | 1)
-        last = end
-    if edges:
-        edges.append(last << 1)
-    return edges
-
-
-@dataclass(frozen=True, slots=True)
-class Steps:
-    """A count along time: `levels[i]` from `times[i]` on, until the next of `times`; `levels` has one more in front."""
-
-    times: Sequence[int]
-    levels: Sequence[int]
-
-    @classmethod
-    def of(cls, total: int, edges: list[int]) -> "Steps":
-        """Return the steps for edges: twice the time, and one more where one less is free from then on."""
-        edges.sort()
-        levels = list(accumulate((1 - 2 * (edge & 1) for edge in edges), initial=total))
-        return cls([edge >> 1 for edge in edges], levels)
-
-    def at(self, moment: int) -> int:
-        return self.levels[bisect_right(self.times, moment)]
+        return self.gaps.starts(1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,8 +175,9 @@ class SharedDemand:
         """Return whether the slots fit, if nothing else is asked for."""
         return self._worth(rooms.values()) >= self.amount
 
-    def changes(self) -> Iterable[int]:
-        return {moment for profile in self.profiles.values() for moment in profile.times}
+    def changes(self, length: int) -> Sequence[int]:
+        """Return the times at which more may become free for a lease, whatever its length, ascending."""
+        return sorted({moment for profile in self.profiles.values() for moment in profile.times})
 
     def level(self) -> Steps:
         """Return the number of slots that fit at each time."""
@@ -258,13 +206,15 @@ def _staged(name: str, stage: int) -> str:
 Demand = WholeDemand | SharedDemand
 
 
-def longest_free(demand: WholeDemand, start: int, until: int) -> int:
-    """Return the latest end up to which `least` of the numbers are free for a lease from `start`; at most `until`."""
-    nexts = []
-    for periods in demand.busy.values():
-        place = bisect_right(periods, (start, FAR))
-        if place and periods[place - 1][1] > start:
-            continue
-        nexts.append(periods[place][0] if place < len(periods) else FAR)
-    ends = nlargest(demand.least, nexts)
-    return min(until, ends[-1] - demand.tail) if len(ends) >= demand.least else start
+def latest_ends(demand: WholeDemand, length: int, starts: Iterable[int]) -> Iterator[int]:
+    """Yield for each start, ascending, the latest end of a lease of that length or more; an earlier time if none fits.
+
+    A gap that is over ends before the start. So among all gaps so far the one in the place of `least` is the answer.
+    """
+    begins, ends = demand.gaps.lasting(length + demand.tail)
+    longest, place = [-FAR] * demand.least, 0
+    for start in starts:
+        while place < len(begins) and begins[place] <= start:
+            heappushpop(longest, ends[place])
+            place += 1
+        yield longest[0] - demand.tail

@@ -3,7 +3,7 @@
 from bisect import bisect_left, bisect_right
 from itertools import pairwise
 
-from climate.domain.availability.demands import Steps
+from climate.domain.availability.gaps import Steps
 from climate.domain.availability.openings import Span
 
 FEW = 10_000

@@ -1,16 +1,19 @@
 """Search for the times at which several reservations fit together.
 
-A lease can begin to fit only where something changes: something becomes free, a window opens, a limit has room again.
-Only these starts are tried, rounded up to the step. At each of them counts rule out most; what remains is matched
-(`climate.domain.hosts.matching`), so that the search knows what fits exactly as the allocation does.
+A lease can begin to fit only where something changes: something becomes free for long enough, a window opens, a limit
+has room again. Only these starts are tried, rounded up to the step, and only in the spans in which the counts are high
+enough. The rest is matched (`climate.domain.hosts.matching`), so that the search knows what fits exactly as the
+allocation does. Starts are tried in the order of the best that they can have, and the first ones found are the best.
 """
 
-from bisect import bisect_right
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from heapq import heapify, heappop, heappush
 
-from climate.domain.availability.demands import Demand, Resources, SharedDemand, Steps, WholeDemand, longest_free
+from climate.domain.availability.demands import Demand, Resources, SharedDemand, WholeDemand, latest_ends
+from climate.domain.availability.gaps import FAR, Steps, common
 from climate.domain.availability.openings import Span
 from climate.domain.errors import TooComplex
 from climate.domain.hosts import matching
@@ -64,6 +67,8 @@ class Question:
     permit: Permit = _unlimited
     turns: Sequence[int] = ()
     """Further times at which a lease may begin to fit, such as those at which the project gives something back."""
+    since: int = -FAR
+    """Earliest start to try, within the openings."""
 
 
 @dataclass
@@ -89,20 +94,15 @@ def candidates(question: Question) -> Iterator[Candidate]:
     if any(not demand.is_possible for demand in question.demands):
         return
     search = _begun(question)
-    if question.mode in (Mode.FIRST, Mode.AT):
-        for start in _starts(question):
-            if found := _tried(search, start, start + question.length):
-                yield found
-        return
-    if question.mode is Mode.LONGEST:
-        yield from sorted(_longest(search), key=lambda one: (one.start - one.end, one.start))
-        return
-    tried = (_tried(search, start, start + question.length) for start in _starts(question))
-    found_all = [one for one in tried if one]
-    if question.mode is Mode.MOST:
-        yield from sorted(found_all, key=lambda one: (-sum(one.counts), one.start))
-    else:
-        yield from sorted(found_all, key=lambda one: (one.cost, one.start))
+    match question.mode:
+        case Mode.FIRST | Mode.AT:
+            yield from _found(search)
+        case Mode.CHEAPEST:
+            yield from _cheapest(search)
+        case Mode.MOST:
+            yield from _most(search)
+        case Mode.LONGEST:
+            yield from _longest(search)
 
 
 def _begun(question: Question) -> _Search:
@@ -111,26 +111,107 @@ def _begun(question: Question) -> _Search:
     return _Search(question, counts)
 
 
-def _starts(question: Question) -> list[int]:
-    """Return the starts to try, ascending."""
-    if question.mode is Mode.AT:
-        return [begin for begin, end in question.openings[:1] if begin + question.length <= end]
-    known = {begin for begin, _ in question.openings} | set(question.turns)
-    for demand in question.demands:
-        known |= set(demand.changes())
-    step, begins = question.step, [begin for begin, _ in question.openings]
-    found = set()
-    for moment in known:
-        start = -(-moment // step) * step
-        place = bisect_right(begins, start) - 1
-        if place >= 0 and start + question.length <= question.openings[place][1]:
-            found.add(start)
-    return sorted(found)
+def _found(search: _Search) -> Iterator[Candidate]:
+    """Yield the periods of the question's length that are possible, by their start."""
+    for start in _starts(search):
+        if found := _tried(search, start):
+            yield found
 
 
-def _tried(search: _Search, start: int, end: int) -> Candidate | None:
-    """Return the candidate if everything fits then, within the limits of the project."""
+def _starts(search: _Search) -> Iterator[int]:
+    """Yield the starts to try, ascending."""
     question = search.question
+    if question.mode is Mode.AT:
+        yield from [begin for begin, end in question.openings[:1] if begin + question.length <= end]
+        return
+    step, changes = question.step, _changes(question)
+    for begin, end in _possible(search):
+        first = -(-begin // step) * step
+        known = (one for some in changes for one in some[bisect_right(some, first - step) : bisect_left(some, end)])
+        yield from sorted({start for one in known if (start := -(-one // step) * step) < end})
+
+
+def _changes(question: Question) -> list[Sequence[int]]:
+    """Return sequences of ascending times at which a lease may begin to fit."""
+    opened = [begin for begin, _ in question.openings]
+    return [opened, sorted(question.turns), *(demand.changes(question.length) for demand in question.demands)]
+
+
+def _possible(search: _Search) -> Iterator[Span]:
+    """Yield the spans of starts for which the lease lies in an opening, and the counts are high enough."""
+    question = search.question
+    spans: Iterable[Span] = ((begin, end - question.length + 1) for begin, end in question.openings)
+    spans = common([(question.since, FAR)], spans)
+    for place, steps in search.counts.items():
+        spans = common(spans, steps.at_least(question.demands[place].least))
+    yield from spans
+
+
+def _cheapest(search: _Search) -> Iterator[Candidate]:
+    """Yield those that take nothing of a limit as they are found, and then the others by what they take."""
+    rest = []
+    for found in _found(search):
+        if found.cost > 0:
+            rest.append(found)
+        else:
+            yield found
+    yield from sorted(rest, key=lambda one: (one.cost, one.start))
+
+
+def _most(search: _Search) -> Iterator[Candidate]:
+    demands = search.question.demands
+    shared = sum(demand.amount for demand in demands if isinstance(demand, SharedDemand))
+    whole = [(steps, demands[place]) for place, steps in search.counts.items()]
+
+    def bound(start: int) -> int:
+        return shared + sum(min(one.most, steps.at(start)) for steps, one in whole if isinstance(one, WholeDemand))
+
+    bounds = ((bound(start), start) for start in _starts(search))
+    yield from _best_first(bounds, lambda start: _tried(search, start), lambda found: sum(found.counts))
+
+
+def _longest(search: _Search) -> Iterator[Candidate]:
+    """Yield the longest lease at each start, the longest of them first."""
+    question = search.question
+    starts = list(_starts(search))
+    begins = [begin for begin, _ in question.openings]
+    untils = [min(question.openings[bisect_right(begins, one) - 1][1], one + question.longest) for one in starts]
+    for demand in question.demands:
+        if isinstance(demand, WholeDemand):
+            untils = list(map(min, untils, latest_ends(demand, question.length, starts)))
+    until_of = dict(zip(starts, untils, strict=True))
+
+    def tried(start: int) -> Candidate | None:
+        shortest = _tried(search, start)
+        return shortest and _prolonged(search, shortest, until_of[start])
+
+    bounds = ((until - start, start) for start, until in until_of.items())
+    yield from _best_first(bounds, tried, lambda found: found.end - found.start)
+
+
+def _best_first(
+    bounds: Iterable[tuple[int, int]],
+    tried: Callable[[int], Candidate | None],
+    worth: Callable[[Candidate], int],
+) -> Iterator[Candidate]:
+    """Yield what is found by its worth, then by its start. A bound says what it is worth at most, and its start."""
+    # One number for both, since a hundred thousand of them are sorted.
+    waiting = [start - bound * FAR for bound, start in bounds]
+    heapify(waiting)
+    known: dict[int, Candidate] = {}
+    while waiting:
+        start = heappop(waiting) % FAR
+        if start in known:
+            yield known[start]
+        elif found := tried(start):
+            known[start] = found
+            heappush(waiting, start - worth(found) * FAR)
+
+
+def _tried(search: _Search, start: int) -> Candidate | None:
+    """Return the candidate of the question's length if everything fits then, within the limits of the project."""
+    question = search.question
+    end = start + question.length
     if any(steps.at(start) < question.demands[place].least for place, steps in search.counts.items()):
         return None
     counts = _counts(search, start, end)
@@ -138,10 +219,10 @@ def _tried(search: _Search, start: int, end: int) -> Candidate | None:
 
 
 def _counts(search: _Search, start: int, end: int) -> tuple[int, ...] | None:
-    """Return the number of each reservation for a lease of the question's length, or longer."""
+    """Return the number of each reservation for a lease of the question's length."""
     demands = search.question.demands
     only = demands[0] if len(demands) == 1 else None
-    if isinstance(only, WholeDemand) and not only.must and end - start == search.question.length:
+    if isinstance(only, WholeDemand) and not only.must:
         return (min(only.most, search.counts[0].at(start)),)
     search.work.step()
     if isinstance(only, SharedDemand):
@@ -203,21 +284,6 @@ def _permitted(question: Question, wanted: Candidate) -> Candidate | None:
         low, high = (low, more) if cost is None else (more, high)
         best = best if cost is None else replace(tried, cost=cost)
     return best
-
-
-def _longest(search: _Search) -> Iterator[Candidate]:
-    """Yield the longest lease at each start."""
-    question = search.question
-    begins = [begin for begin, _ in question.openings]
-    for start in _starts(question):
-        shortest = _tried(search, start, start + question.length)
-        if not shortest:
-            continue
-        until = min(question.openings[bisect_right(begins, start) - 1][1], start + question.longest)
-        for demand in question.demands:
-            if isinstance(demand, WholeDemand):
-                until = longest_free(demand, start, until)
-        yield _prolonged(search, shortest, until)
 
 
 def _prolonged(search: _Search, known: Candidate, until: int) -> Candidate:

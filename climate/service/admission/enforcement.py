@@ -47,6 +47,9 @@ SLACK = timedelta(minutes=1)
 PERSONAL = ("id", "hypervisor_hostname", "service_name")
 """Properties in which equal hosts differ."""
 
+MADE_WITH_THE_PLAN = ("flavor_id", "server_group_id")
+"""Keys of slots with ids that each plan makes anew."""
+
 LONGEST_MESSAGE = 500
 YES, NO = 204, 403
 
@@ -230,7 +233,7 @@ def _comparable(planned: Planned) -> list[object]:
         (
             r.resource_type,
             r.resource_id,
-            dict(r.spec),
+            {name: value for name, value in r.spec.items() if name not in MADE_WITH_THE_PLAN},
             sorted(_kind(planned.held.get(h.host), h.slots) for h in r.holds),
             [hold.address for hold in r.addresses],
             sum(hold.amount for hold in r.amounts),

@@ -52,6 +52,11 @@ class Wanted:
     in_maintenance: bool = False
     """True to count hosts as free during maintenance windows, for the reason of a refusal."""
 
+    @property
+    def whole(self) -> Period:
+        """All of the time in question."""
+        return Period(self.earliest, self.latest)
+
 
 @dataclass(frozen=True, slots=True)
 class Known:
@@ -92,15 +97,15 @@ def read(
     caller: Caller,
     wanted: Wanted,
     parts: Sequence[planning.Part],
-    until: datetime,
+    portion: Period,
 ) -> Known:
-    """Read the free times between the earliest start and `until`, and the rules of the project."""
+    """Read the free times of a portion of the time in question, and the rules of the project."""
     rules = admission.read(conn, caller.project_id)
     now = climate.other_time(conn) or rules.time
     agreed = pool_settings.of(conn, climate.settings, rules.terms).of_a_lease
-    period = Period(wanted.earliest, wanted.earliest + wanted.length)
+    period = Period(portion.start, portion.start + wanted.length)
     ask = planning.under(Ask({}, period, caller, climate.settings), agreed, parts)
-    horizon = Horizon(Period(wanted.earliest, until), now, wanted.in_maintenance)
+    horizon = Horizon(portion, now, wanted.in_maintenance)
     demands = []
     for part in parts:
         plugin = cast("Searchable", part.plugin)
@@ -110,7 +115,7 @@ def read(
     days, use = timedelta(days=climate.settings.limit_period_days), NOTHING
     if IN_USE & values.keys():
         margin = days + timedelta(seconds=ask.tail)
-        use = limits.use(conn, caller.project_id, Period(wanted.earliest - margin, until + margin))
+        use = limits.use(conn, caller.project_id, Period(portion.start - margin, portion.end + margin))
     return Known(now, demands, ProjectRules(caller, tuple(demands), values, use, now, days, ask.grace_of_lease))
 
 
@@ -187,9 +192,9 @@ def _kept(demand: SharedDemand, period: Period) -> Period:
     return Period(period.start, FOREVER) if demand.lasting else period
 
 
-def asked(wanted: Wanted, known: Known, until: datetime, longest: timedelta) -> Question:
-    """Return the question for the domain, up to `until`."""
-    span = (seconds(wanted.earliest), seconds(until))
+def asked(wanted: Wanted, known: Known, portion: Period, longest: timedelta, since: datetime | None = None) -> Question:
+    """Return the question for the domain in a portion of the time, for starts since `since` or in all of it."""
+    span = (seconds(wanted.earliest), seconds(portion.end))
     spans = openings(wanted.windows, span)
     at_once = [one for one in spans if one[0] == span[0]]
     return Question(
@@ -201,6 +206,7 @@ def asked(wanted: Wanted, known: Known, until: datetime, longest: timedelta) -> 
         longest=int(longest.total_seconds()),
         permit=known.rules.permit,
         turns=known.rules.turns() if known.rules.values else (),
+        since=seconds(since or wanted.earliest),
     )
 
 

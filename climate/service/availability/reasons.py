@@ -60,7 +60,7 @@ def explain(inquiry: Inquiry, found: Found) -> Reason:
 
 def _fits(wanted: Wanted, known: Known) -> bool:
     """Return whether anything fits, as far as the domain knows."""
-    asked = question.asked(wanted, known, wanted.latest, wanted.length)
+    asked = question.asked(wanted, known, wanted.whole, wanted.length)
     mode = asked.mode if asked.mode is Mode.AT else Mode.FIRST
     try:
         return next(candidates(replace(asked, mode=mode)), None) is not None
@@ -97,7 +97,7 @@ def _read(inquiry: Inquiry, wanted: Wanted) -> Known:
 
 def _impossible(inquiry: Inquiry, place: int, demand: Demand) -> Binding:
     """Return the requirement that excludes too many hosts, if it is one alone."""
-    there = len(demand.busy) if isinstance(demand, WholeDemand) else len(demand.profiles)
+    there = len(demand.gaps.numbers) if isinstance(demand, WholeDemand) else len(demand.profiles)
     message = f"{there} {demand.kind} match, which is too few for {_wish(demand)} at any time"
     for without, spec in _without_each(inquiry.wanted.reservations[place]):
         changed = _replaced(inquiry, place, spec)
@@ -153,7 +153,7 @@ def _shorter(inquiry: Inquiry, known: Known) -> Inquiry | None:
     wanted = inquiry.wanted
     if wanted.length <= SHORTEST:
         return None
-    asked = question.asked(replace(wanted, length=SHORTEST), known, wanted.latest, wanted.length)
+    asked = question.asked(replace(wanted, length=SHORTEST), known, wanted.whole, wanted.length)
     at_once = {begin for begin, _ in asked.openings} if wanted.mode is Mode.AT else None
     try:
         longest = candidates(replace(asked, mode=Mode.LONGEST))

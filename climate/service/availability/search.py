@@ -1,14 +1,13 @@
 """Search for times at which a lease fits: `POST /v1/availability`.
 
-The free times are read once, and the domain names the periods that fit, best first. Each of them is then planned as the
-lease that it would be, by the same code that creates leases, and rolled back. A period that is refused there is not
-offered.
+The free times are read once, and the domain names the periods that fit, best first. If the first times are wanted, they
+are read in portions, until enough offers are found. Each period is then planned as the lease that it would be, by the
+same code that creates leases, and rolled back. A period that is refused there is not offered.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from itertools import islice
 
 from climate.connections import reading
 from climate.context import Climate
@@ -42,8 +41,9 @@ MOST_REFUSALS = 20
 """Maximum number of refused periods before the search ends."""
 
 FIRST_DAYS = timedelta(days=2)
-WIDER = 4
-"""Factor by which the period that is read grows while too few offers are in it."""
+"""Length of the first portion of starts."""
+WIDER = 8
+"""Factor by which each portion is longer than the one before."""
 
 LONGEST_SEARCH = timedelta(days=731)
 """Maximum time between the earliest start and the latest end."""
@@ -68,13 +68,19 @@ class Inquiry:
     caller: Caller
     wanted: Wanted
     parts: Sequence[planning.Part]
-    tried: dict[Candidate, Offer | ClimateError] = field(default_factory=dict)
+    refusals: list[ClimateError] = field(default_factory=list)
+    """Refusals of periods that seemed to fit."""
+    portions: dict[Period, Known] = field(default_factory=dict)
+    """What was read, so that one search reads nothing twice."""
 
-    def read(self, until: datetime | None = None) -> Known:
-        """Read what is free up to `until`, or to the latest end."""
-        with reading(self.climate.engine) as conn:
-            end = until or self.wanted.latest
-            return question.read(conn, self.climate, self.caller, self.wanted, self.parts, end)
+    def read(self, portion: Period | None = None) -> Known:
+        """Read what is free in a portion of the time, or in all of it."""
+        portion = portion or self.wanted.whole
+        if portion not in self.portions:
+            with reading(self.climate.engine) as conn:
+                found = question.read(conn, self.climate, self.caller, self.wanted, self.parts, portion)
+            self.portions[portion] = found
+        return self.portions[portion]
 
     def changed(self, wanted: Wanted, parts: Sequence[planning.Part] | None = None) -> "Inquiry":
         """Return another search of the same caller."""
@@ -101,51 +107,43 @@ def prepare(climate: Climate, caller: Caller, wanted: Wanted) -> Inquiry:
 
 def find(inquiry: Inquiry) -> Found:
     """Return the offers and the free counts."""
-    wanted = inquiry.wanted
-    whole: Known | None = None
-    for until in _horizons(wanted):
-        known = inquiry.read(until)
-        whole = known if until == wanted.latest else None
-        found = tuple(_offered(inquiry, known, until))
-        if len(found) >= wanted.offers:
-            break
-    free = _free(whole or inquiry.read(), wanted) if wanted.points else tuple(None for _ in inquiry.parts)
+    found = tuple(_accepted(inquiry, _candidates(inquiry)))
+    free = _free(inquiry.read(), inquiry.wanted) if inquiry.wanted.points else tuple(None for _ in inquiry.parts)
     return Found(found, free, _last_refusal(inquiry))
 
 
-def _horizons(wanted: Wanted) -> Iterator[datetime]:
-    """Yield the ends of the periods to read: the first days first, if the first times are wanted."""
-    if wanted.mode is Mode.FIRST:
-        length = wanted.length + FIRST_DAYS
-        while wanted.earliest + length < wanted.latest:
-            yield wanted.earliest + length
-            length *= WIDER
-    yield wanted.latest
-
-
-def _offered(inquiry: Inquiry, known: Known, until: datetime) -> list[Offer]:
-    """Return up to the wanted number of offers. With a shorter period, only if it has that many candidates."""
-    wanted = inquiry.wanted
+def _candidates(inquiry: Inquiry) -> Iterator[tuple[Known, Candidate]]:
+    """Yield the periods that fit, best first, and what was read for each."""
     longest = timedelta(days=inquiry.climate.settings.max_lease_days)
-    possible = candidates(question.asked(wanted, known, until, longest))
-    if until < wanted.latest:
-        few = list(islice(possible, wanted.offers))
-        return list(_accepted(inquiry, known, iter(few))) if len(few) == wanted.offers else []
-    return list(_accepted(inquiry, known, possible))
+    for portion, since in _portions(inquiry.wanted):
+        known = inquiry.read(portion)
+        for candidate in candidates(question.asked(inquiry.wanted, known, portion, longest, since)):
+            yield known, candidate
 
 
-def _accepted(inquiry: Inquiry, known: Known, possible: Iterator[Candidate]) -> Iterator[Offer]:
-    accepted = refused = 0
-    for candidate in possible:
-        if candidate not in inquiry.tried:
-            inquiry.tried[candidate] = _offer(inquiry, known, candidate)
-        result = inquiry.tried[candidate]
+def _portions(wanted: Wanted) -> Iterator[tuple[Period, datetime]]:
+    """Yield the periods to read and the earliest start to try in each: the first days first, if those are wanted.
+
+    A portion begins earlier than its first start by the step: an end in between is a reason to start then.
+    """
+    since, days = wanted.earliest, FIRST_DAYS
+    while wanted.mode is Mode.FIRST and since + days + wanted.length < wanted.latest:
+        begin = max(wanted.earliest, since - wanted.step)
+        yield Period(begin, since + days + wanted.length - timedelta(seconds=1)), since
+        since, days = since + days, days * WIDER
+    yield Period(max(wanted.earliest, since - wanted.step), wanted.latest), since
+
+
+def _accepted(inquiry: Inquiry, possible: Iterator[tuple[Known, Candidate]]) -> Iterator[Offer]:
+    accepted = 0
+    for known, candidate in possible:
+        result = _offer(inquiry, known, candidate)
         if isinstance(result, Offer):
             accepted += 1
             yield result
         else:
-            refused += 1
-        if accepted == inquiry.wanted.offers or refused == MOST_REFUSALS:
+            inquiry.refusals.append(result)
+        if accepted == inquiry.wanted.offers or len(inquiry.refusals) == MOST_REFUSALS:
             return
 
 
@@ -199,6 +197,5 @@ def _free(known: Known, wanted: Wanted) -> tuple[tuple[Point, ...] | None, ...]:
 
 
 def _last_refusal(inquiry: Inquiry) -> ClimateError | None:
-    refusals = [one for one in inquiry.tried.values() if isinstance(one, ClimateError)]
-    limits = [one for one in refusals if isinstance(one, LimitExceeded)]
-    return (limits or refusals or [None])[-1]
+    limits = [one for one in inquiry.refusals if isinstance(one, LimitExceeded)]
+    return (limits or inquiry.refusals or [None])[-1]

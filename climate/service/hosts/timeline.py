@@ -141,4 +141,4 @@ def _free(conn: Connection, caller: Caller, period: Period, points: int) -> tupl
     everything = HostRequest(AllOf(()), period, 0, 0, project_id=caller.project_id)
     demand = free_times.of_hosts(conn, everything, Horizon(period, period.start), 0, period.start)
     span = (free_times.seconds(period.start), free_times.seconds(period.end))
-    return tuple(free_counts.points(demand.level(), span, points)), len(demand.busy)
+    return tuple(free_counts.points(demand.level(), span, points)), len(demand.gaps.numbers)

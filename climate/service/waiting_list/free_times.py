@@ -10,7 +10,8 @@ from sqlalchemy import Connection
 from climate.connections import reading
 from climate.context import Climate
 from climate.domain.availability import search
-from climate.domain.availability.demands import HOSTS, Demand, Horizon, SharedDemand, Steps, WholeDemand
+from climate.domain.availability.demands import HOSTS, Demand, Horizon, SharedDemand, WholeDemand
+from climate.domain.availability.gaps import Steps
 from climate.domain.availability.search import Mode, Question
 from climate.domain.errors import ClimateError, NotEnoughAddresses, NotEnoughHosts, NotEnoughStorage, TooComplex
 from climate.domain.lease import Lease
@@ -202,5 +203,4 @@ def _without(demand: Demand, kept: Set[int]) -> Demand:
     if isinstance(demand, SharedDemand):
         left = {number: profile for number, profile in demand.profiles.items() if number not in kept}
         return replace(demand, profiles=left)
-    busy = {number: spans for number, spans in demand.busy.items() if number not in kept}
-    return replace(demand, busy=busy, free_number=None)
+    return replace(demand, gaps=demand.gaps.without(kept))

@@ -7,7 +7,7 @@ read in some tens of milliseconds. Allocations outside the horizon are not read.
 import sys
 from array import array
 from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Any
 
@@ -51,21 +51,20 @@ _WORDS = "int8send(slots::int8) || int8send(vcpus) || int8send(memory_mb) || int
 
 def of_hosts(conn: Connection, wanted: HostRequest, horizon: Horizon, tail: int, ready: datetime) -> WholeDemand:
     """Return the demand for whole hosts. Hosts that are off or shutting down are free from `ready` on."""
-    window = _reach(horizon, wanted.window)
+    window = _reach(horizon, wanted.window, tail)
     # The index of all allocations lacks their kind, hence the narrower statement is used only where it matters.
     ordinary = not wanted.gives_way and preemptible.are_there(conn, window)
     rows = conn.execute(_whole(wanted.requirement, horizon.in_maintenance, ordinary), _given(wanted, window)).all()
     known = [(number, begins, ends) for number, _, begins, ends in rows]
     until_up = (seconds(horizon.now), seconds(ready))
     off = {number: until_up for number, is_off, _, _ in rows if is_off} if until_up[0] < until_up[1] else {}
-    busy, free = busy_periods.decode(known, off)
-    own = wanted.gives_way
-    return WholeDemand(HOSTS, wanted.least, wanted.most, tail, busy, preemptible=own, free_number=free)
+    gaps = busy_periods.decode(known, off)
+    return WholeDemand(HOSTS, wanted.least, wanted.most, tail, gaps, preemptible=wanted.gives_way)
 
 
 def of_capacity(conn: Connection, wanted: CapacityRequest, horizon: Horizon, tail: int) -> SharedDemand:
     """Return the demand for slots on shared hosts."""
-    window = _reach(horizon, wanted.window)
+    window = _reach(horizon, wanted.window, tail)
     capacities, uses = dict[int, Resources](), dict[int, list[tuple[int, int, Resources | None]]]()
     for number, vcpus, memory, disk, packed in conn.execute(
         _shared(wanted.requirement, horizon.in_maintenance), _given(wanted, window)
@@ -100,19 +99,19 @@ def _add_classes(
 
 def of_addresses(conn: Connection, wanted: AddressRequest, horizon: Horizon, tail: int) -> WholeDemand:
     """Return the demand for floating IPs of a network; required ones that do not exist make it impossible."""
-    window = _reach(horizon, wanted.window)
+    window = _reach(horizon, wanted.window, tail)
     given = {"network_id": wanted.network_id, "during": Range(window.start, window.end)}
     rows = conn.execute(_ADDRESSES, given).all()
     numbers = {row.address: row.number for row in rows}
     must = frozenset(numbers.get(address, MISSING) for address in wanted.required)
-    busy, free = busy_periods.decode([(row.number, row.begins, row.ends) for row in rows], {})
-    return WholeDemand(ADDRESSES, wanted.amount, wanted.amount, tail, busy, must, free_number=free)
+    gaps = busy_periods.decode([(row.number, row.begins, row.ends) for row in rows], {})
+    return WholeDemand(ADDRESSES, wanted.amount, wanted.amount, tail, gaps, must)
 
 
 def of_amounts(conn: Connection, wanted: AmountRequest, horizon: Horizon, tail: int) -> SharedDemand:
     """Return the demand for volumes in storage pools of a class."""
     lasting = wanted.window.end == FOREVER
-    window = Period(horizon.period.start, FOREVER) if lasting else _reach(horizon, wanted.window)
+    window = Period(horizon.period.start, FOREVER) if lasting else _reach(horizon, wanted.window, tail)
     given = {
         "resource_type": wanted.resource_type,
         "resource_class": wanted.resource_class,
@@ -132,9 +131,9 @@ def seconds(moment: datetime) -> int:
     return int(moment.astimezone(UTC).timestamp() // 1)
 
 
-def _reach(horizon: Horizon, window: Period) -> Period:
-    """Return the period whose allocations matter: the horizon, and a window that begins at its end."""
-    return Period(horizon.period.start, max(horizon.period.end, window.end))
+def _reach(horizon: Horizon, window: Period, tail: int) -> Period:
+    """Return the period whose allocations matter: the horizon with a tail, and the window of a lease at its begin."""
+    return Period(horizon.period.start, max(horizon.period.end + timedelta(seconds=tail), window.end))
 
 
 def _given(wanted: HostRequest | CapacityRequest, window: Period) -> Mapping[str, object]:

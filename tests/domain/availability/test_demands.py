@@ -1,10 +1,11 @@
 """Free times of one reservation."""
 
-from climate.domain.availability.demands import HOSTS, Profile, SharedDemand, Steps, WholeDemand, longest_free
+from climate.domain.availability.demands import HOSTS, Profile, SharedDemand, WholeDemand, latest_ends
+from climate.domain.availability.gaps import FAR, ListedGaps
 
 
 def test_periods_that_touch_a_lease_do_not_overlap_it() -> None:
-    demand = WholeDemand(HOSTS, 1, 2, 1, {1: [(0, 4), (9, 12)], 2: [(5, 6)]})
+    demand = WholeDemand(HOSTS, 1, 2, 1, ListedGaps({1: [(0, 4), (9, 12)], 2: [(5, 6)]}))
     assert demand.free(4, 8) == [1]
     assert demand.free(4, 9) == []
     assert demand.free(6, 30) == [2]
@@ -12,16 +13,15 @@ def test_periods_that_touch_a_lease_do_not_overlap_it() -> None:
 
 
 def test_a_level_changes_at_ends_and_begins() -> None:
-    steps = WholeDemand(HOSTS, 1, 1, 0, {1: [(2, 5)], 2: [(5, 7)]}).level()
+    steps = WholeDemand(HOSTS, 1, 1, 0, ListedGaps({1: [(2, 5)], 2: [(5, 7)]})).level()
     assert [steps.at(moment) for moment in (0, 2, 4, 5, 6, 7)] == [2, 1, 1, 1, 1, 2]
-    assert Steps.of(3, []).at(0) == 3
 
 
-def test_the_longest_time_ends_where_too_few_stay_free() -> None:
-    demand = WholeDemand(HOSTS, 2, 2, 1, {1: [(9, 12)], 2: [(0, 2), (6, 8)], 3: []})
-    assert longest_free(demand, 2, 100) == 8
-    assert longest_free(demand, 0, 100) == 8
-    assert longest_free(demand, 2, 4) == 4
+def test_the_latest_end_is_where_too_few_stay_free() -> None:
+    demand = WholeDemand(HOSTS, 2, 2, 1, ListedGaps({1: [(9, 12)], 2: [(0, 2), (6, 8)], 3: []}))
+    assert list(latest_ends(demand, 2, [2, 8])) == [8, FAR - 1]
+    [none] = latest_ends(demand, 9, [2])
+    assert none < 2 + 9
 
 
 def test_a_room_is_the_least_of_a_window() -> None:

@@ -4,10 +4,11 @@ from random import Random
 
 from climate.domain.availability.demands import HOSTS, Profile, SharedDemand, WholeDemand
 from climate.domain.availability.free_counts import points
+from climate.domain.availability.gaps import ListedGaps
 
 
 def test_few_steps_are_exact() -> None:
-    demand = WholeDemand(HOSTS, 1, 1, 0, {1: [(2, 5)], 2: [(4, 8)], 3: []})
+    demand = WholeDemand(HOSTS, 1, 1, 0, ListedGaps({1: [(2, 5)], 2: [(4, 8)], 3: []}))
     assert points(demand.level(), (0, 10), 10) == [(0, 3), (2, 2), (4, 1), (5, 2), (8, 3)]
     assert points(demand.level(), (3, 5), 10) == [(3, 2), (4, 1)]
 
@@ -15,7 +16,7 @@ def test_few_steps_are_exact() -> None:
 def test_many_steps_become_the_least_of_each_part() -> None:
     random = Random(1)
     busy = {host: [(at, at + random.randint(1, 9)) for at in range(0, 1000, 10)] for host in range(9)}
-    demand = WholeDemand(HOSTS, 1, 1, 0, busy)
+    demand = WholeDemand(HOSTS, 1, 1, 0, ListedGaps(busy))
     found = points(demand.level(), (0, 1000), 20)
     assert len(found) <= 20
     for place, (begin, level) in enumerate(found):

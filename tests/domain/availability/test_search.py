@@ -1,12 +1,14 @@
 """The search against a slow model: every second of a small horizon, and every choice of a few hosts."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from itertools import combinations
 from random import Random
 
 import pytest
 
 from climate.domain.availability.demands import ADDRESSES, HOSTS, Demand, Profile, SharedDemand, WholeDemand
+from climate.domain.availability.gaps import ListedGaps
 from climate.domain.availability.openings import Span
 from climate.domain.availability.search import Candidate, Mode, Question, candidates
 from tests.campaign import cases
@@ -22,12 +24,15 @@ def periods(random: Random) -> list[Span]:
     return [(begin, end) for begin, end in zip(cuts[::2], cuts[1::2], strict=True)]
 
 
-def whole(random: Random, kind: str, numbers: Sequence[int]) -> WholeDemand:
+Busy = dict[int, list[Span]]
+
+
+def whole(random: Random, kind: str, numbers: Sequence[int]) -> tuple[WholeDemand, Busy]:
     least = random.randint(1, 3)
     busy = {number: periods(random) for number in random.sample(list(numbers), random.randint(1, len(numbers)))}
     must = frozenset(random.sample(sorted(busy), 1)) if kind == ADDRESSES and random.random() < 0.3 else frozenset()
     most = least if kind == ADDRESSES else least + random.randint(0, 3)
-    return WholeDemand(kind, least, most, random.randint(0, 3), busy, must)
+    return WholeDemand(kind, least, most, random.randint(0, 3), ListedGaps(busy), must), busy
 
 
 def shared(
@@ -52,14 +57,16 @@ class World:
     def __init__(self, random: Random) -> None:
         self.demands: list[Demand] = []
         self.uses: dict[int, dict[int, list[tuple[int, int, dict[str, int] | None]]]] = {}
+        self.busy: dict[int, Busy] = {}
         same = {number: periods(random) for number in range(4)}
         for place in range(random.choice([1, 1, 2, 3])):
             if random.random() < 0.6:
-                made = whole(random, HOSTS, range(4))
-                busy = {number: same[number] for number in made.busy}
-                self.demands.append(WholeDemand(HOSTS, made.least, made.most, made.tail, busy))
+                made, busy = whole(random, HOSTS, range(4))
+                self.busy[place] = {number: same[number] for number in busy}
+                self.demands.append(replace(made, gaps=ListedGaps(self.busy[place])))
             elif random.random() < 0.5:
-                self.demands.append(whole(random, ADDRESSES, range(10, 13)))
+                made, self.busy[place] = whole(random, ADDRESSES, range(10, 13))
+                self.demands.append(made)
             else:
                 demand, uses = shared(random, range(4))
                 self.demands.append(demand)
@@ -75,8 +82,9 @@ class World:
                     )
                     self.uses[other] = uses
                 elif demand.kind == HOSTS:
-                    busy = {n: merged([(b, e) for b, e, _ in uses[n]]) for n in demand.busy}
-                    self.demands[other] = WholeDemand(HOSTS, demand.least, demand.most, demand.tail, busy)
+                    busy = {n: merged([(b, e) for b, e, _ in uses[n]]) for n in self.busy[other]}
+                    self.busy[other] = busy
+                    self.demands[other] = replace(demand, gaps=ListedGaps(busy))
         self.length = random.randint(1, 8)
         cuts = sorted(random.sample(range(END + 1), 4))
         self.openings = [(0, END)] if random.random() < 0.6 else [(cuts[0], cuts[1]), (cuts[2], cuts[3])]
@@ -108,7 +116,7 @@ class World:
             least = demand.least + extra
             free = [
                 number
-                for number, busy in demand.busy.items()
+                for number, busy in self.busy[place].items()
                 if all(e <= start or b >= end + demand.tail for b, e in busy)
                 and (demand.kind, number) not in taken
                 and (demand.kind == ADDRESSES or not slots.get(number))
@@ -189,8 +197,23 @@ def test_the_search_finds_what_the_slow_model_finds(seed: int) -> None:
         assert [one.start for one in found][:1] == expected[:1]
         assert {one.start for one in found} <= set(expected)
         _compare_longest(world, list(candidates(world.question(Mode.LONGEST))), expected)
+        _compare_portions(world, random.randint(0, END), found)
+        for mode, worth in WORTHS.items():
+            ranks = [(-worth(one), one.start) for one in candidates(world.question(mode))]
+            assert ranks == sorted(ranks)
         if len(world.demands) == 1 and isinstance(world.demands[0], WholeDemand):
             _compare_most(world, list(candidates(world.question(Mode.MOST))), expected)
+
+
+WORTHS: dict[Mode, Callable[[Candidate], int]] = {
+    Mode.MOST: lambda one: sum(one.counts),
+    Mode.LONGEST: lambda one: one.end - one.start,
+}
+
+
+def _compare_portions(world: World, since: int, found: list[Candidate]) -> None:
+    later = candidates(replace(world.question(Mode.FIRST), since=since))
+    assert list(later) == [one for one in found if one.start >= since]
 
 
 def _compare_longest(world: World, found: list[Candidate], expected: list[int]) -> None:
@@ -220,7 +243,7 @@ def _compare_most(world: World, found: list[Candidate], expected: list[int]) -> 
 
 
 def hosts(least: int, most: int, *busy: list[Span]) -> WholeDemand:
-    return WholeDemand(HOSTS, least, most, 0, dict(enumerate(busy)))
+    return WholeDemand(HOSTS, least, most, 0, ListedGaps(dict(enumerate(busy))))
 
 
 def test_a_limit_reduces_the_number_to_what_it_allows() -> None:

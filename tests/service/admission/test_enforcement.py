@@ -22,6 +22,7 @@ from climate.store.idempotency import Key
 from tests.conftest import ADMIN, MEMBER, STRANGER, Clock
 from tests.scenarios.test_races import at_once
 from tests.scenarios.test_statement_counts import cost
+from tests.service.capacity_factory import servers
 from tests.service.lease_actions import held, hosts_wanted, make, rows, settle
 from tests.webhook_receiver import Exchange, Receiver, receiving
 
@@ -63,6 +64,17 @@ def test_a_new_lease_is_asked_about_with_its_hosts(asked: Climate, receiver: Rec
     assert (reservation["resource_type"], reservation["min"], reservation["max"]) == ("physical:host", 2, 2)
     assert [host["extra"] for host in reservation["allocations"]] == [{"gpu_count": "2"}] * 2
     assert len(held(lease)) == 2
+
+
+@pytest.mark.parametrize("affinity", [None, False, True])
+def test_slots_are_asked_about_once_although_each_plan_has_ids_of_its_own(
+    asked: Climate, receiver: Receiver, clock: Clock, affinity: bool | None
+) -> None:
+    lease = make(asked, clock, {**servers(2), "affinity": affinity})
+    (got,) = receiver.got
+    (reservation,) = got.body["lease"]["reservations"]
+    assert (reservation["resource_type"], reservation["amount"]) == ("virtual:instance", 2)
+    assert sum(hold.slots for hold in lease.reservations[0].holds) == 2
 
 
 def test_a_change_is_asked_about_with_the_lease_as_it_is(asked: Climate, receiver: Receiver, clock: Clock) -> None:

@@ -5,6 +5,7 @@ from datetime import timedelta
 from climate.connections import reading
 from climate.context import Climate
 from climate.domain.availability.demands import WholeDemand
+from climate.domain.availability.gaps import FAR
 from climate.domain.availability.search import Candidate, Mode
 from climate.domain.limits import Limit
 from climate.service.admission import limits
@@ -26,7 +27,7 @@ def test_limits_count_what_the_project_has_and_what_the_lease_would_take(climate
     assert list(known.rules.exceeded) == ["hosts_at_once"]
     assert known.rules.permit(Candidate(begin + 7200, begin + 10800, (3,))) == 0.75
     assert begin + 7200 in known.rules.turns()
-    assert question.asked(wanted, known, wanted.latest, two).openings == [(begin, begin + 14400)]
+    assert question.asked(wanted, known, wanted.whole, two).openings == [(begin, begin + 14400)]
 
 
 def test_the_free_times_are_those_of_the_period(climate: Climate, clock: Clock) -> None:
@@ -36,8 +37,8 @@ def test_the_free_times_are_those_of_the_period(climate: Climate, clock: Clock) 
     wanted = Wanted((hosts_wanted(1),), hour, clock.time, clock.time + 9 * hour)
     inquiry = search.prepare(climate, MEMBER, wanted)
     with reading(climate.engine) as conn:
-        known = question.read(conn, climate, MEMBER, wanted, inquiry.parts, wanted.latest)
+        known = question.read(conn, climate, MEMBER, wanted, inquiry.parts, wanted.whole)
     [demand] = known.demands
     assert isinstance(demand, WholeDemand)
     begin = int(clock.time.timestamp())
-    assert list(demand.busy.values()) == [[(begin, begin + 7200)]] * 8
+    assert [*demand.level().at_least(8)] == [(0, begin), (begin + 7200, FAR)]

@@ -150,6 +150,33 @@ def test_a_step_makes_round_starts(climate: Climate, clock: Clock) -> None:
     assert starts(found) == [clock.time + timedelta(minutes=90)]
 
 
+@pytest.mark.parametrize("after", [-601, -1, 0, 1, 601])
+@pytest.mark.parametrize("step", [1, 600])
+@pytest.mark.parametrize("days", [2, 18])
+def test_portions_of_the_time_miss_no_start_and_add_none(
+    climate: Climate, clock: Clock, days: int, after: int, step: int
+) -> None:
+    """The first portion has the starts of two days, the second those of sixteen more."""
+    end = clock.time + timedelta(days=days, seconds=after)
+    make(climate, clock, hosts_wanted(8), start=0, hours=(end - clock.time) / HOUR)
+    make(climate, clock, hosts_wanted(8), start=24 * 20, hours=10)
+    found = find(climate, wanted(clock, hosts_wanted(2), within=24 * 60, step=timedelta(seconds=step)))
+    rounded = datetime.fromtimestamp(-(-end.timestamp() // step) * step, UTC)
+    assert starts(found) == [rounded, clock.time + timedelta(days=20, hours=10)]
+
+
+def test_a_search_in_vain_tries_each_start_once(climate: Climate, clock: Clock) -> None:
+    make(climate, clock, hosts_wanted(8), start=24 * 30, hours=1)
+    make(climate, clock, hosts_wanted(8), start=0, hours=24 * 30)
+    inquiry = search.prepare(climate, MEMBER, wanted(clock, hosts_wanted(1), hours=24 * 61, within=24 * 90))
+    assert not search.find(inquiry).offers
+    read = sorted(inquiry.portions, key=lambda one: one.start)
+    assert [portion.start for portion in read][1:] == [
+        clock.time + timedelta(days=days, seconds=-1) for days in (2, 18)
+    ]
+    assert read[-1].end == inquiry.wanted.latest
+
+
 @pytest.mark.parametrize("count", [1, 300])
 def test_the_number_of_statements_does_not_depend_on_the_leases(climate: Climate, clock: Clock, count: int) -> None:
     for place in range(count):

@@ -6,7 +6,8 @@ from datetime import timedelta
 import pytest
 
 from climate.context import Climate
-from climate.domain.availability.demands import Demand, Steps, WholeDemand
+from climate.domain.availability.demands import Demand, WholeDemand
+from climate.domain.availability.gaps import ListedGaps, Steps
 from climate.domain.errors import TooComplex
 from climate.domain.period import Period
 from climate.domain.waiting import Entry
@@ -33,7 +34,7 @@ class Searched(FreeTimes):
     """Free times of leases whose search takes too many steps."""
 
     def demands(self, entry: Entry) -> list[Demand]:
-        return [Unsearchable("hosts", 1, 1, 0, {1: []})]
+        return [Unsearchable("hosts", 1, 1, 0, ListedGaps({1: []}))]
 
 
 @pytest.fixture

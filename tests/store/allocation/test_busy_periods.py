@@ -1,14 +1,15 @@
-"""Packed timestamps against the same periods, decoded one by one."""
+"""Packed timestamps against the same periods, second by second and in lists."""
 
-from dataclasses import replace
+from collections.abc import Iterable
+from itertools import product
 from struct import pack
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from climate.domain.availability.demands import HOSTS, WholeDemand
+from climate.domain.availability.gaps import ListedGaps
 from climate.domain.availability.openings import Span
-from climate.store.allocation.busy_periods import decode, merged
+from climate.store.allocation.busy_periods import decode
 
 EPOCH = 946_684_800
 
@@ -24,7 +25,7 @@ def packed(times: list[int], fraction: int) -> bytes | None:
 
 
 @given(hosts, st.dictionaries(st.integers(0, 4), spans, max_size=2), st.integers(0, 999_999))
-def test_periods_and_free_numbers_are_those_of_each_host(
+def test_gaps_are_the_times_between_the_periods_of_each_host(
     periods: list[list[Span]], added: dict[int, Span], fraction: int
 ) -> None:
     rows = [
@@ -32,22 +33,49 @@ def test_periods_and_free_numbers_are_those_of_each_host(
         for number, taken in enumerate(periods)
     ]
     further = {number: span for number, span in added.items() if number < len(periods)}
-    busy, free = decode(rows, further)
-    for number, taken in enumerate(periods):
-        all_of_them = [*taken, *([further[number]] if number in further else [])]
-        assert _seconds(busy[number]) == _seconds(all_of_them)
-        assert list(busy[number]) == sorted(busy[number])
-    demand = WholeDemand(HOSTS, 1, 1, 0, busy, free_number=free)
-    counted = replace(demand, free_number=None).level()
-    for moment in range(BEGIN - 10, BEGIN + 150):
-        assert free.at(moment) == counted.at(moment) == sum(moment not in _seconds(one) for one in busy.values())
+    gaps = decode(rows, further)
+    busy = {
+        number: _seconds([*taken, *([further[number]] if number in further else [])])
+        for number, taken in enumerate(periods)
+    }
+    assert list(gaps.numbers) == list(busy)
+    for start, until in product(range(BEGIN - 3, BEGIN + 150, 5), (1, 4, 30)):
+        expected = [number for number, taken in busy.items() if taken.isdisjoint(range(start, start + until))]
+        assert sorted(gaps.free(start, start + until)) == expected
+        assert gaps.starts(until).at(start) == len(expected)
 
 
-def _seconds(periods: object) -> set[int]:
-    assert isinstance(periods, list)
+@given(hosts, st.sets(st.integers(0, 4), max_size=2), st.integers(1, 50))
+def test_gaps_as_arrays_are_those_of_lists(periods: list[list[Span]], left_out: set[int], reach: int) -> None:
+    rows = [
+        (number, packed([one[0] for one in taken], 0), packed([one[1] for one in taken], 0))
+        for number, taken in enumerate(periods)
+    ]
+    listed = ListedGaps({number: _merged(taken) for number, taken in enumerate(periods)})
+    for gaps, expected in ((decode(rows, {}), listed), (decode(rows, {}).without(left_out), listed.without(left_out))):
+        assert list(gaps.numbers) == list(expected.numbers)
+        assert _after_1970(zip(*gaps.lasting(reach), strict=True)) == _after_1970(
+            zip(*expected.lasting(reach), strict=True)
+        )
+        assert _after_1970(gaps.starts(reach).at_least(1)) == _after_1970(expected.starts(reach).at_least(1))
+        assert gaps.free(BEGIN + 20, BEGIN + 20 + reach) == expected.free(BEGIN + 20, BEGIN + 20 + reach)
+
+
+def test_without_hosts_nothing_is_free() -> None:
+    gaps = decode([], {})
+    assert (gaps.free(BEGIN, BEGIN + 1), list(gaps.starts(1).at_least(1)), gaps.lasting(1)) == ([], [], ([], []))
+
+
+def _after_1970(spans: Iterable[Span]) -> list[Span]:
+    """Arrays begin in 1970, lists at no time."""
+    return sorted((max(begin, 0), end) for begin, end in spans)
+
+
+def _merged(periods: list[Span]) -> list[Span]:
+    seconds = _seconds(periods)
+    begins = sorted(one for one in seconds if one - 1 not in seconds)
+    return list(zip(begins, sorted(one + 1 for one in seconds if one + 1 not in seconds), strict=True))
+
+
+def _seconds(periods: list[Span]) -> set[int]:
     return {second for begin, end in periods for second in range(begin, end)}
-
-
-def test_periods_that_touch_stay_apart() -> None:
-    assert list(merged([(3, 5), (1, 3)])) == [(1, 3), (3, 5)]
-    assert list(merged([(1, 4), (3, 5), (5, 6)])) == [(1, 6)]

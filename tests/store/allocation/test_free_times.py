@@ -1,7 +1,6 @@
 """Free times as they are read: overlapping slots are merged, and whole seconds are rounded outwards."""
 
 from datetime import UTC, datetime, timedelta
-from itertools import pairwise
 
 from climate.context import Climate
 from climate.domain.availability.demands import Horizon
@@ -24,10 +23,10 @@ def test_overlapping_slots_take_a_host_once_and_hosts_that_are_off_wait(climate:
         period = Period(clock.time, clock.time + 9 * hour)
         wanted = HostRequest(requirements.parse(""), Period(clock.time, clock.time + hour), 1, 1)
         found = free_times.of_hosts(conn, wanted, Horizon(period, clock.time), 60, clock.time + timedelta(minutes=9))
-    assert (len(found.busy), found.tail) == (8, 60)
-    assert {periods[-1][1] for periods in found.busy.values()} == {begin + 2 * 3600, begin + 4 * 3600}
-    assert all(one[1] <= other[0] for periods in found.busy.values() for one, other in pairwise(periods))
-    assert found.busy[8][0] == (begin, begin + 540)
+    assert (len(found.gaps.numbers), found.tail) == (8, 60)
+    free = {at: found.gaps.free(begin + at, begin + at + 1) for at in (0, 540, 3599, 3600, 7199, 7200, 14399, 14400)}
+    assert (len(free[0]), set(free[540]) - set(free[0])) == (7, {8})
+    assert [len(free[at]) for at in (3599, 3600, 7199, 7200, 14399, 14400)] == [8, 0, 0, 7, 7, 8]
 
 
 def test_a_second_that_has_begun_is_counted() -> None:
