@@ -454,6 +454,11 @@ class Settings:
     images_per_project: int = setting(500, "Maximum of images of a project; -1: no limit.", -1)
     image_mb_per_project: int = setting(102400, "Maximum size of all images of a project, in MB; -1: no limit.", -1)
     image_disk_free_mb: int = setting(1024, "Disk space that images leave free, in MB.", 0)
+    volume_gb_per_project: int = setting(
+        0,
+        "Maximum size of all volumes of a project without a lease, in GB; 0: only leases create volumes; -1: no limit.",
+        -1,
+    )
     web_processes: int = setting(2, "Processes of the web server.", 1, 1000)
     web_threads: int = setting(8, "Threads of each process of the web server.", 1, 1000)
     ready_needs: str = setting(

@@ -1,5 +1,6 @@
 """Application of the metadata service, which runs on the network host and answers guests in plain text."""
 
+from collections.abc import Mapping
 from http import HTTPStatus
 
 import structlog
@@ -17,7 +18,7 @@ FORWARDED = ("X-Forwarded-For", "Forwarded", "X-Forwarded-Host")
 LONGEST_PATH = 1000
 LONGEST_BODY = 4096
 """Maximum number of bytes of a posted body; a longer one gets 413."""
-STATUS = {
+STATUS: Mapping[type[Exception], HTTPStatus] = {
     NotFound: HTTPStatus.NOT_FOUND,
     BadRequest: HTTPStatus.BAD_REQUEST,
     Conflict: HTTPStatus.CONFLICT,
