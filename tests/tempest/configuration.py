@@ -28,6 +28,8 @@ class Cloud:
     """Newest microversion of Compute."""
     machine: Path | None = None
     """Disk of a virtual machine that accepts SSH, as all servers then do; None: no server has a network."""
+    hosts: tuple[str, ...] = ()
+    """Names of two compute services between which servers migrate, and of their nodes; none if there is one service."""
 
 
 ABSENT = {
@@ -78,13 +80,13 @@ def sections(cloud: Cloud, folder: Path) -> dict[str, dict[str, object]]:
         "validation": {"run_validation": False, "connect_timeout": 5, "ssh_timeout": 5, "ping_timeout": 5},
         "resource_reservation": {"lease_interval": 1},
     }
-    for more in (ABSENT, {} if cloud.machine is None else _reachable(cloud.machine)):
+    for more in (ABSENT, {} if cloud.machine is None else _reachable(cloud.machine, cloud.hosts)):
         for section, options in more.items():
             found.setdefault(section, {}).update(options)
     return found
 
 
-def _reachable(machine: Path) -> Sections:
+def _reachable(machine: Path, hosts: tuple[str, ...]) -> Sections:
     """Return the options of a deployment whose servers accept SSH by their floating IPs."""
     scenario = {
         "img_file": machine,
@@ -95,8 +97,17 @@ def _reachable(machine: Path) -> Sections:
     return {
         "validation": {"run_validation": True, "connect_timeout": 30, "ssh_timeout": 300, "ping_timeout": 120},
         "scenario": scenario,
-        # A container has its config drive as a folder, and Tempest mounts a disk.
-        "compute-feature-enabled": {"config_drive": False},
+        "compute-feature-enabled": {
+            "config_drive": False,  # a container has it as a folder, and Tempest mounts a disk
+            "console_output": False,  # the web process reads those of its own service only
+            "cold_migration": True,
+            "shelve_migrate": True,
+        },
+        "compute": {
+            "min_compute_nodes": len(hosts),
+            "migration_source_host": hosts[0],
+            "migration_dest_host": hosts[1],
+        },
         "service_available": {"cinder": True},
         "volume": {"catalog_type": "volumev3"},
         "volume-feature-enabled": {"backup": False, "snapshot": False, "clone": False, "extend_attached_volume": False},

@@ -18,7 +18,8 @@ from climate.sandbox.exec import words
 from climate.sandbox.features import probe
 from climate.settings import Settings
 from tests.system.api_client import Api
-from tests.system.stack import Stack
+from tests.system.second_service import FILE, SECOND, Second, service
+from tests.system.stack import Stack, await_so
 from tests.tempest import guest
 from tests.tempest.configuration import Cloud
 from tests.tempest.deployment import NODE, SETTINGS, described, started, uploaded
@@ -26,6 +27,8 @@ from tests.tempest.deployment import NODE, SETTINGS, described, started, uploade
 MANAGER = "flat_dhcp"
 NEEDED = (*lab_command.NEEDED, "udhcpc", "ping", "bwrap", "qemu-system-x86_64", "qemu-img")
 _STACKS_OWN = ("CLIMATE_HOME", "CLIMATE_PORT", "CLIMATE_HOST", "CLIMATE_PUBLIC_URL")
+SHARED = ("images", "keys", "volumes")
+"""Folders of a home that all compute services share."""
 FLAVORS = ("1", "2")
 """Flavors with memory enough for a virtual machine."""
 MACHINES = "tempest-machines"
@@ -60,8 +63,26 @@ def running(home: Path) -> Iterator[Stack]:
     )
     hosts = zip((NODE, MACHINES), ("container", "qemu"), lab.computes, strict=True)
     nodes_file.write(home, [NodeSpec(name, 64, 65536, 400, driver=kind, netns=host) for name, kind, host in hosts])
-    with started(stack):
+    with started(stack), _second(stack, home.with_name("second-home"), lab.computes[1]):
         yield stack
+
+
+@contextmanager
+def _second(stack: Stack, home: Path, host: str) -> Iterator[None]:
+    """Run a second compute service with one node for containers, which shares what services share."""
+    home.mkdir()
+    for name in SHARED:
+        (stack.home / name).mkdir(exist_ok=True)
+        (home / name).symlink_to(stack.home / name, target_is_directory=True)
+    nodes_file.write(home, [NodeSpec(SECOND, 64, 65536, 400, driver="container", netns=host)], FILE)
+    made, admin = Second(stack, home), Api(stack.home, "climate")
+    try:
+        made.start()
+        await_so(lambda: service(admin).get("state") == "up", 300, "the second service")
+        yield
+    finally:
+        admin.close()
+        made.stop()
 
 
 def _route(lab: topology.Lab) -> None:
@@ -80,6 +101,8 @@ def cloud(stack: Stack) -> Cloud:
     try:
         content = guest.CONTAINER.read_bytes()
         first, second = (uploaded(api, name, content, hypervisor_type="container") for name in ("ssh", "ssh-alt"))
-        return replace(described(stack, api, (first, second)), flavors=FLAVORS, machine=guest.MACHINE)
+        return replace(
+            described(stack, api, (first, second)), flavors=FLAVORS, machine=guest.MACHINE, hosts=(NODE, SECOND)
+        )
     finally:
         api.close()

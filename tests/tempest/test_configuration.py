@@ -28,10 +28,13 @@ def test_the_configuration_can_be_read_again() -> None:
 def test_servers_are_validated_where_they_have_networks() -> None:
     bare = configuration.sections(CLOUD, Path("/work"))
     assert (bare["validation"]["run_validation"], bare["service_available"]["cinder"]) == (False, False)
-    whole = configuration.sections(replace(CLOUD, machine=Path("/var/machine.img")), Path("/work"))
+    whole = configuration.sections(
+        replace(CLOUD, machine=Path("/var/machine.img"), hosts=("one", "two")), Path("/work")
+    )
     assert whole["validation"]["run_validation"] is True
     assert whole["scenario"]["img_file"] == Path("/var/machine.img")
     assert (whole["service_available"]["cinder"], whole["service_available"]["swift"]) == (True, False)
+    assert (whole["compute"]["min_compute_nodes"], whole["compute"]["migration_dest_host"]) == (2, "two")
     assert whole["network"]["floating_network_name"] == "public"
 
 
