@@ -34,6 +34,7 @@ class Subject(StrEnum):
     NETWORK_GRANT = "climate network grant "
     ZONE_OFFER = "offer "
     POOL = "pool "
+    BACKEND = "backend of volumes "
     SERVER_MOVES = "server moves from node "
     NODE_REPORT = "report of nodes of "
     """The host name of the compute service is the name."""

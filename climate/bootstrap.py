@@ -170,6 +170,7 @@ def _compute(engine: Engine, settings: Settings, vault: Vault) -> Compute:
         network_queue=networks.queue(settings),
         zones=zones.options(settings, engine, vault),
         vault=vault,
+        volume_gb=settings.volume_gb_per_project,
         image_limits=ImageLimits(
             settings.images_per_project, settings.image_mb_per_project, settings.image_disk_free_mb
         ),

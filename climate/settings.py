@@ -38,9 +38,7 @@ class Settings:
         "Default action for servers on reserved hosts when a lease ends, if neither lease nor pool sets one.",
         words=("terminate", "recycle", "release"),
     )
-    host_on_end_choices: str = setting(
-        "terminate, recycle, release", "End actions that owners of leases may choose, by commas."
-    )
+    host_on_end_choices: str = setting("terminate, recycle, release", "End actions that owners may choose, by commas.")
     lease_hosts: str = setting(
         "properties",
         "Knowledge of owners about the hosts of their leases: names, names with public properties, or nothing.",
@@ -454,6 +452,7 @@ class Settings:
     images_per_project: int = setting(500, "Maximum of images of a project; -1: no limit.", -1)
     image_mb_per_project: int = setting(102400, "Maximum size of all images of a project, in MB; -1: no limit.", -1)
     image_disk_free_mb: int = setting(1024, "Disk space that images leave free, in MB.", 0)
+    volume_gb_per_project: int = setting(0, "GB of a project's volumes without a lease; 0: none; -1: no limit.", -1)
     web_processes: int = setting(2, "Processes of the web server.", 1, 1000)
     web_threads: int = setting(8, "Threads of each process of the web server.", 1, 1000)
     ready_needs: str = setting(

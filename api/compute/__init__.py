@@ -58,6 +58,7 @@ STATUS: dict[type[Exception], int] = {
     errors.BadRequest: 400,
     errors.QuotaExceeded: 403,
     errors.NoImageRoom: 413,
+    errors.NoVolumeRoom: 413,
     errors.Forbidden: 403,
     errors.NotFound: 404,
     errors.Conflict: 409,

@@ -192,7 +192,7 @@ class BundledCloud:
 
     def find_storage(self, backend: str) -> CloudStorage | None:
         with _translated_errors():
-            capacity = volumes.directory(self.compute).capacity_gb(backend)
+            capacity = volumes.reservable_gb(self.compute, backend)
             return None if capacity is None else CloudStorage(backend, capacity)
 
     def make_volume(self, order: VolumeOrder, token: int) -> None:
@@ -206,7 +206,11 @@ class BundledCloud:
     def volumes(self, pools: Sequence[str]) -> Sequence[CloudVolume]:
         with _translated_errors():
             rows = volumes.of_pools(self.compute, pools)
-        return [CloudVolume(v.id, v.pool, v.number, v.project_id, v.backend, v.size_gb, v.kept) for v in rows]
+        return [
+            CloudVolume(one.id, one.pool, one.number, one.project_id, one.backend, one.size_gb, one.kept)
+            for one in rows
+            if one.pool is not None and one.number is not None
+        ]
 
     def pools(self) -> Mapping[str, frozenset[str]]:
         with _translated_errors():

@@ -94,6 +94,9 @@ class Compute:
     image_limits: ImageLimits = field(default_factory=ImageLimits)
     """The limits of a project's images, and the free space to keep on their disk."""
 
+    volume_gb: int = 0
+    """Maximum GB of a project's volumes without a lease; 0: only leases create volumes, -1: unlimited."""
+
     cells: CellOptions = field(default_factory=CellOptions)
     """The role of this deployment in a tree of cells."""
 

@@ -101,6 +101,10 @@ class NoImageRoom(ComputeError):
     """There is no space left for this image."""
 
 
+class NoVolumeRoom(ComputeError):
+    """There is no space left for this volume."""
+
+
 class StaleToken(ComputeError):
     """The token is outdated: a later claim has worked on this resource."""
 

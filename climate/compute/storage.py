@@ -1,9 +1,9 @@
 """The directory driver of volumes: a folder per backend, and in it a folder per volume.
 
 A backend is a folder below `volumes` in the home of the deployment; an operator creates it as a mount point or as a
-link to one. `local` always exists. The folder of a volume holds `disk.raw`, a sparse file of its size, which a
-virtual machine gets as a disk. Other servers get the folder `data`. If this process may mount, the ext4 of the file
-is mounted there, so that its size is a limit. Otherwise `data` is a plain folder without a quota.
+link to one. `local` and `unreserved` always exist. The folder of a volume holds `disk.raw`, a sparse file of its
+size, which a virtual machine gets as a disk. Other servers get the folder `data`. If this process may mount, the ext4
+of the file is mounted there, so that its size is a limit. Otherwise `data` is a plain folder without a quota.
 """
 
 import os
@@ -18,6 +18,8 @@ from climate.compute.errors import BadRequest, VirtError
 
 GB = 1 << 30
 LOCAL = "local"
+UNRESERVED = "unreserved"
+"""Backend of volumes without a lease, which has no pool: what leases were promised is on other backends."""
 DISK, DATA, PLAIN = "disk.raw", "data", "plain"
 """The file `PLAIN` exists once `data` is in use as a plain folder, which must not be hidden below a mount."""
 
@@ -46,9 +48,9 @@ class Directory:
         return int(result.f_frsize * result.f_blocks // GB)
 
     def known(self) -> list[str]:
-        """Return the names of all backends."""
+        """Return the names of all backends of leases."""
         result = [entry.name for entry in self.folder.iterdir() if entry.is_dir()] if self.folder.is_dir() else []
-        return sorted({LOCAL, *(name for name in result if _NAME.fullmatch(name))})
+        return sorted({LOCAL, *(name for name in result if _NAME.fullmatch(name))} - {UNRESERVED})
 
     def make(self, backend: str, volume_id: str, size_gb: int) -> None:
         """Create or grow a volume; a larger one is not changed. VirtError; BadRequest for an unknown backend."""
@@ -85,7 +87,7 @@ class Directory:
         if not _NAME.fullmatch(name):
             return None
         folder = self.folder / name
-        if name == LOCAL:
+        if name in (LOCAL, UNRESERVED):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         return folder if folder.is_dir() else None
 

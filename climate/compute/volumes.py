@@ -1,12 +1,12 @@
-"""Volumes of projects: created for reservations, listed, deleted."""
+"""Volumes of projects: created for reservations or without one, listed, deleted."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from uuid import UUID
 
 from climate.compute.context import Compute
-from climate.compute.errors import BadRequest, Conflict, NotFound, StaleToken
-from climate.compute.storage import Directory
+from climate.compute.errors import BadRequest, Conflict, Forbidden, NotFound, NoVolumeRoom, StaleToken, VirtError
+from climate.compute.storage import UNRESERVED, Directory
 from climate.compute.store.networks import lent_floating_ips
 from climate.compute.store.projects import volumes as rows
 from climate.compute.store.projects.volumes import Volume
@@ -23,6 +23,18 @@ class Order:
     backend: str
     storage_class: str
     size_gb: int
+
+
+@dataclass(frozen=True, slots=True)
+class NewVolume:
+    """A volume that a member requests without a reservation."""
+
+    project_id: str
+    user_id: str
+    size_gb: int
+    name: str
+    description: str | None
+    metadata: Mapping[str, str]
 
 
 def directory(compute: Compute) -> Directory:
@@ -57,6 +69,53 @@ def make(compute: Compute, order: Order, token: int) -> None:
         rows.made(conn, volume.id)
 
 
+def reservable_gb(compute: Compute, backend: str) -> int | None:
+    """Return the size of a backend for leases in GB; None if there is no such backend."""
+    return None if backend == UNRESERVED else directory(compute).capacity_gb(backend)
+
+
+def create(compute: Compute, new: NewVolume) -> Volume:
+    """Create a volume without a reservation.
+
+    Raises Forbidden if only leases create volumes, NoVolumeRoom beyond the limit of the project or the size of the
+    backend, VirtError.
+    """
+    if compute.volume_gb == 0:
+        raise Forbidden(
+            "Only leases create volumes here: reserve storage by a lease of storage:pool, or ask the operator to set "
+            "CLIMATE_VOLUME_GB_PER_PROJECT"
+        )
+    driver = directory(compute)
+    row = asdict(new) | {"metadata": dict(new.metadata), "backend": UNRESERVED, "storage_class": UNRESERVED}
+    with compute.engine.begin() as conn:
+        rows.alone(conn, UNRESERVED)
+        _check_room(compute, new, rows.sizes(conn, UNRESERVED), driver.capacity_gb(UNRESERVED) or 0)
+        volume = rows.add(conn, row)
+    try:
+        driver.make(UNRESERVED, volume.id, volume.size_gb)
+    except VirtError:
+        with compute.engine.begin() as conn:
+            rows.delete(conn, volume.id)
+        raise
+    with compute.engine.begin() as conn:
+        rows.made(conn, volume.id)
+    return volume
+
+
+def _check_room(compute: Compute, new: NewVolume, used: Mapping[str, int], capacity_gb: int) -> None:
+    own = used.get(new.project_id, 0)
+    if compute.volume_gb >= 0 and own + new.size_gb > compute.volume_gb:
+        raise NoVolumeRoom(
+            f"Quota exceeded for volumes: {new.size_gb} GB are too much, the project uses {own} of "
+            f"{compute.volume_gb} GB. Delete a volume first."
+        )
+    left = capacity_gb - sum(used.values())
+    if new.size_gb > left:
+        raise NoVolumeRoom(
+            f"{new.size_gb} GB are too much, {max(0, left)} GB are left for volumes without a lease: request less."
+        )
+
+
 def remove(compute: Compute, volumes: Sequence[Volume]) -> None:
     """Delete detached volumes and their files. Raises VirtError."""
     driver = directory(compute)
@@ -85,7 +144,7 @@ def get(compute: Compute, volume_id: str, project_id: str | None) -> Volume:
 
 
 def delete(compute: Compute, volume_id: str, project_id: str | None) -> None:
-    """Delete a volume that was kept after its reservation.
+    """Delete a volume that has no reservation, or was kept after it.
 
     Raises NotFound, Conflict while its reservation lasts or it is attached to a server, VirtError.
     """

@@ -14,6 +14,7 @@ import tarfile
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 
 PACKAGES = (
     *("busybox-static", "dropbear-bin", "libc6", "libcrypt1"),
@@ -75,23 +76,28 @@ def unpacked(scratch: Path, packages: Sequence[str] = PACKAGES) -> Path:
 
 def ssh_files(root: Path) -> dict[str, bytes]:
     """Return the files of a guest that serves SSH by their paths, all but busybox and init."""
+    texts = {path: text.encode() for path, text in _FILES.items() if path != "sbin/init"}
+    return {**linked(root, DROPBEAR), **texts}
+
+
+def linked(root: Path, program: str) -> dict[str, bytes]:
+    """Return a program of these packages with its loader and libraries by their paths. Raise ImageError."""
     loader = next(root.glob("lib/*-linux-gnu/ld-linux-*"))
     folders = ":".join(str(folder) for folder in root.glob("**/*-linux-gnu") if folder.parent.name == "lib")
-    listed = output(str(loader), "--library-path", folders, "--list", str(root / DROPBEAR))
+    listed = output(str(loader), "--library-path", folders, "--list", str(root / program))
     libraries = [Path(path) for path in _LOADED.findall(listed) if Path(path).is_relative_to(root)]
     # The program names its loader by a link, which leads out of the folder here.
     named = next(root.glob("lib*/ld-linux-*"))
     return {
         str(named.relative_to(root)): loader.read_bytes(),
-        **{str(path.relative_to(root)): path.read_bytes() for path in (root / DROPBEAR, *libraries)},
-        **{path: text.encode() for path, text in _FILES.items() if path != "sbin/init"},
+        **{str(path.relative_to(root)): path.read_bytes() for path in (root / program, *libraries)},
     }
 
 
-def container_image(root: Path) -> bytes:
-    """Return the image of a container as a compressed tar archive."""
-    files = {**ssh_files(root), "sbin/init": INIT.encode(), BUSYBOX: (root / BUSYBOX).read_bytes()}
-    commands = [name for name in output(str(root / BUSYBOX), "--list").split() if name != "busybox"]
+def container_image(root: Path, more: Mapping[str, bytes] = MappingProxyType({})) -> bytes:
+    """Return the image of a container as a compressed tar archive; `more`: further programs by their paths."""
+    files = {**ssh_files(root), "sbin/init": INIT.encode(), BUSYBOX: (root / BUSYBOX).read_bytes(), **more}
+    commands = [name for name in output(str(root / BUSYBOX), "--list").split() if f"bin/{name}" not in files]
     made = io.BytesIO()
     with tarfile.open(fileobj=made, mode="w:gz") as archive:
         for path, content in files.items():

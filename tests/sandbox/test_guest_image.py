@@ -66,3 +66,12 @@ def test_the_command_needs_one_file() -> None:
     words = [sys.executable, "-m", "climate.sandbox.guest_image"]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (2, "usage: python -m climate.sandbox.guest_image FILE\n")
+
+
+@needs_loader
+def test_a_further_program_takes_the_place_of_the_command_of_busybox(root: Path) -> None:
+    content = guest_image.container_image(root, {"bin/ls": b"#!/bin/sh"})
+    with tarfile.open(fileobj=io.BytesIO(content)) as archive:
+        assert archive.getnames().count("bin/ls") == 1
+        assert (archive.getmember("bin/ls").isfile(), archive.getmember("bin/ls").mode) == (True, 0o755)
+        assert archive.getmember("bin/cat").issym()

@@ -11,8 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import ModuleType
 
-from tests.tempest import configuration, deployment, expected, results, suites
+from climate.sandbox.exec import within
+from tests.tempest import configuration, deployment, expected, guest, lab, results, suites
 from tests.tempest.results import Outcome
 from tests.tempest.suites import Suite
 
@@ -56,7 +58,7 @@ class Runner:
     def run(self, suite: Suite, only: str, concurrency: int) -> list[Outcome]:
         """Run the tests of a suite whose path `only` matches, and return their outcomes."""
         count = 1 if suite.is_serial else concurrency
-        words = ["run", "--concurrency", str(count), f"^(?=.*{only})({suite.regex})"]
+        words = ["run", "--concurrency", str(count), f"^(?=.*(?:{only}))({suite.regex})"]
         subprocess.run([self.bin / "stestr", *words], cwd=self.folder, env=self.environ, check=False)
         return self._outcomes()
 
@@ -82,11 +84,9 @@ def run(options: argparse.Namespace, folder: Path) -> int:
     """Run the suites below `folder`; print their figures, and return 1 for a difference from the list."""
     chosen = suites.chosen(options.suites)
     outcomes: list[Outcome] = []
-    with deployment.running(folder / "home") as stack:
-        runner = Runner(folder / "tempest", stack.url)
-        runner.prepare(configuration.sections(deployment.cloud(stack), folder / "tempest"))
-        for suite in chosen.values():
-            outcomes += runner.run(suite, options.test, options.concurrency)
+    for place in (deployment, lab):
+        own = [suite for suite in chosen.values() if suite.needs_networks == (place is lab)]
+        outcomes += _run_in(place, own, options, folder / place.__name__.rpartition(".")[2]) if own else []
     print(results.table(chosen, outcomes))
     if options.test:
         print("\n".join(f"{test}\n    {reason}" for test, reason in results.failed(outcomes).items()))
@@ -97,9 +97,27 @@ def run(options: argparse.Namespace, folder: Path) -> int:
     return int(bool(difference))
 
 
+def _run_in(place: ModuleType, own: Sequence[Suite], options: argparse.Namespace, folder: Path) -> list[Outcome]:
+    """Run suites in a deployment of a kind, and return their outcomes."""
+    with place.running(folder / "home") as stack:
+        runner = Runner(folder / "tempest", stack.url)
+        runner.prepare(configuration.sections(place.cloud(stack), folder / "tempest"))
+        return [one for suite in own for one in runner.run(suite, options.test, options.concurrency)]
+
+
 def main(arguments: Sequence[str]) -> int:
     """Run the command; return its exit status."""
     options = parsed(arguments)
+    wanted = suites.chosen(options.suites)
+    if any(suite.needs_networks for suite in wanted.values()) and not within():
+        reason = lab.lacks(os.environ)
+        if reason is None:
+            guest.ensure()
+            lab.enter("tests.tempest", arguments, os.environ)
+        options.suites = [name for name, suite in wanted.items() if not suite.needs_networks]
+        print(f"left out: {', '.join(sorted(wanted.keys() - set(options.suites)))}: {reason}")
+        if not options.suites:
+            return 0
     if options.keep:
         return run(options, options.keep.resolve())
     with TemporaryDirectory(prefix="climate-tempest-") as folder:

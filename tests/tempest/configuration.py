@@ -20,12 +20,16 @@ class Cloud:
     flavors: tuple[str, str]
     network: str
     """Name of the network of new servers."""
-    external_network_id: str
-    """Id of the network whose addresses are floating IPs."""
+    external_network: tuple[str, str]
+    """Id and name of the network whose addresses are floating IPs."""
     extensions: tuple[str, ...]
     """Aliases of the extensions that Network lists."""
     newest: str
     """Newest microversion of Compute."""
+    machine: Path | None = None
+    """Disk of a virtual machine that accepts SSH, as all servers then do; None: no server has a network."""
+    hosts: tuple[str, ...] = ()
+    """Names of two compute services between which servers migrate, and of their nodes; none if there is one service."""
 
 
 ABSENT = {
@@ -65,16 +69,49 @@ def sections(cloud: Cloud, folder: Path) -> dict[str, dict[str, object]]:
         },
         "compute-feature-enabled": {"resize": True},
         "image-feature-enabled": {"import_image": True},
-        "network": {"public_network_id": cloud.external_network_id, "shared_physical_network": True},
+        "network": {
+            "public_network_id": cloud.external_network[0],
+            "floating_network_name": cloud.external_network[1],
+            "shared_physical_network": True,
+        },
         "network-feature-enabled": {"api_extensions": ",".join(cloud.extensions)},
         "service_available": {"cinder": False, "swift": False, "horizon": False},
         # Servers of the demo driver are processes without SSH: scenarios that sign in to one fail soon.
         "validation": {"run_validation": False, "connect_timeout": 5, "ssh_timeout": 5, "ping_timeout": 5},
         "resource_reservation": {"lease_interval": 1},
     }
-    for section, options in ABSENT.items():
-        found.setdefault(section, {}).update(options)
+    for more in (ABSENT, {} if cloud.machine is None else _reachable(cloud.machine, cloud.hosts)):
+        for section, options in more.items():
+            found.setdefault(section, {}).update(options)
     return found
+
+
+def _reachable(machine: Path, hosts: tuple[str, ...]) -> Sections:
+    """Return the options of a deployment whose servers accept SSH by their floating IPs."""
+    scenario = {
+        "img_file": machine,
+        "img_disk_format": "raw",
+        "img_properties": "hypervisor_type:qemu",
+        "target_dir": "/root",  # a container keeps nothing in /tmp
+    }
+    return {
+        "validation": {"run_validation": True, "connect_timeout": 30, "ssh_timeout": 300, "ping_timeout": 120},
+        "scenario": scenario,
+        "compute-feature-enabled": {
+            "config_drive": False,  # a container has it as a folder, and Tempest mounts a disk
+            "console_output": False,  # the web process reads those of its own service only
+            "cold_migration": True,
+            "shelve_migrate": True,
+        },
+        "compute": {
+            "min_compute_nodes": len(hosts),
+            "migration_source_host": hosts[0],
+            "migration_dest_host": hosts[1],
+        },
+        "service_available": {"cinder": True},
+        "volume": {"catalog_type": "volumev3"},
+        "volume-feature-enabled": {"backup": False, "snapshot": False, "clone": False, "extend_attached_volume": False},
+    }
 
 
 def text(options: Sections) -> str:

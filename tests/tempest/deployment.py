@@ -32,6 +32,13 @@ def running(home: Path) -> Iterator[Stack]:
     """Run a deployment as long as the block lasts."""
     stack = Stack(home, SETTINGS, arguments=())
     nodes_file.write(home, [NodeSpec(NODE, 64, 262144, 4000)])
+    with started(stack):
+        yield stack
+
+
+@contextmanager
+def started(stack: Stack) -> Iterator[Stack]:
+    """Start a stack, and stop it after the block."""
     try:
         stack.start()
         yield stack
@@ -44,23 +51,28 @@ def cloud(stack: Stack) -> Cloud:
     api = Api(stack.home, "climate")
     try:
         first = api.read("/image/v2/images")["images"][0]["id"]
-        flavors = {one["name"]: one["id"] for one in api.read("/compute/v2.1/flavors")["flavors"]}
-        networks = api.read("/network/v2.0/networks")["networks"]
-        network = next(one for one in networks if not one["router:external"])
-        external = next(one for one in networks if one["router:external"])
-        extensions = api.read("/network/v2.0/extensions")["extensions"]
-        return Cloud(
-            url=stack.url,
-            password=_password(stack.home),
-            images=(first, _upload(api)),
-            flavors=(flavors["m1.nano"], flavors["m1.tiny"]),
-            network=network["name"],
-            external_network_id=external["id"],
-            extensions=tuple(one["alias"] for one in extensions),
-            newest=api.read("/compute/v2.1/")["version"]["version"],
-        )
+        return described(stack, api, (first, uploaded(api, "tempest-alt", _empty_archive())))
     finally:
         api.close()
+
+
+def described(stack: Stack, api: Api, images: tuple[str, str]) -> Cloud:
+    """Return the properties of a deployment whose servers have these images."""
+    flavors = {one["name"]: one["id"] for one in api.read("/compute/v2.1/flavors")["flavors"]}
+    networks = api.read("/network/v2.0/networks")["networks"]
+    network = next(one for one in networks if not one["router:external"])
+    external = next(one for one in networks if one["router:external"])
+    extensions = api.read("/network/v2.0/extensions")["extensions"]
+    return Cloud(
+        url=stack.url,
+        password=_password(stack.home),
+        images=images,
+        flavors=(flavors["m1.nano"], flavors["m1.tiny"]),
+        network=network["name"],
+        external_network=(external["id"], external["name"]),
+        extensions=tuple(one["alias"] for one in extensions),
+        newest=api.read("/compute/v2.1/")["version"]["version"],
+    )
 
 
 def _password(home: Path) -> str:
@@ -68,16 +80,20 @@ def _password(home: Path) -> str:
     return str(clouds["climate"]["auth"]["password"])
 
 
-def _upload(api: Api) -> str:
-    """Create a public image with a small archive, and return its id."""
-    new = {"name": "tempest-alt", "disk_format": "raw", "container_format": "bare", "visibility": "public"}
-    answer = api.ask("POST", "/image/v2/images", new)
-    assert answer.status_code == 201, answer.text
-    image_id = str(answer.json()["id"])
+def _empty_archive() -> bytes:
     content = io.BytesIO()
     with tarfile.open(fileobj=content, mode="w"):
         pass
+    return content.getvalue()
+
+
+def uploaded(api: Api, name: str, content: bytes, **properties: str) -> str:
+    """Create a public image of this content, and return its id."""
+    new = {"name": name, "disk_format": "raw", "container_format": "bare", "visibility": "public", **properties}
+    answer = api.ask("POST", "/image/v2/images", new)
+    assert answer.status_code == 201, answer.text
+    image_id = str(answer.json()["id"])
     headers = {"X-Auth-Token": api.sign_in(), "Content-Type": "application/octet-stream"}
-    stored = api.http.put(f"/image/v2/images/{image_id}/file", content=content.getvalue(), headers=headers)
+    stored = api.http.put(f"/image/v2/images/{image_id}/file", content=content, headers=headers)
     assert stored.status_code == 204, stored.text
     return image_id

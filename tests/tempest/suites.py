@@ -18,6 +18,8 @@ class Suite:
     """Prefixes of tests that need a feature which climate does not have, and for which Tempest has no option."""
     is_serial: bool = False
     """True if the tests share a host or ranges of addresses, so that two at once disturb each other."""
+    needs_networks: bool = False
+    """True if the tests sign in to servers, which needs real networks."""
 
     @property
     def regex(self) -> str:
@@ -46,7 +48,7 @@ SUITES = {
     "compute": Suite(("tempest.api.compute.",)),
     "image": Suite(("tempest.api.image.",)),
     "network": Suite(("tempest.api.network.",), OF_IPV6_SUBNETS, is_serial=True),
-    "scenario": Suite(("tempest.scenario.",), is_serial=True),
+    "scenario": Suite(("tempest.scenario.", "tempest.serial_tests.scenario."), is_serial=True, needs_networks=True),
 }
 """Suites in the order in which they run."""
 

@@ -5,6 +5,7 @@ from typing import Any
 from api.body import read_object
 from api.compute import validation
 from api.compute.blueprint import compute_blueprint
+from api.compute.microversion import since
 from api.compute.servers.attachment_bodies import VOLUME
 from api.compute.servers.servers import who
 from api.request_context import compute
@@ -62,6 +63,6 @@ def view(volume: Volume) -> Body:
         "volumeId": volume.id,
         "serverId": volume.server_id,
         "device": volume.path,
-        "tag": None,
-        "delete_on_termination": False,
+        **({"tag": None} if since(70) else {}),
+        **({"delete_on_termination": False} if since(79) else {}),
     }

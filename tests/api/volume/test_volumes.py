@@ -35,11 +35,11 @@ def test_from_the_lease_to_a_server_and_back(there: World, member: Person, stran
     server_id = member.booted()
     there.settle()
     made = done(attach(member, server_id, one["id"]))["volumeAttachment"]
-    assert made == {
-        "id": one["id"], "volumeId": one["id"], "serverId": server_id, "device": "/dev/vdb", "tag": None,
-        "delete_on_termination": False,
-    }  # fmt: skip
+    assert made == {"id": one["id"], "volumeId": one["id"], "serverId": server_id, "device": "/dev/vdb"}
     there.settle()
+    path = f"{C}/servers/{server_id}/os-volume_attachments"
+    assert member.get(path, "2.70")["volumeAttachments"] == [made | {"tag": None}]
+    assert member.get(path, "2.79")["volumeAttachments"] == [made | {"tag": None, "delete_on_termination": False}]
     assert attached(member, server_id) == [made]
     assert member.get(f"{C}/servers/{server_id}/os-volume_attachments/{one['id']}") == {"volumeAttachment": made}
     shown = member.get(f"{C}/servers/{server_id}")["server"]["os-extended-volumes:volumes_attached"]
@@ -61,12 +61,12 @@ def test_from_the_lease_to_a_server_and_back(there: World, member: Person, stran
 
 def test_kept_volumes_are_deleted_by_their_owner(there: World, member: Person, stranger: Person, storage: Any) -> None:
     lease_id = leased(there, member, "keep")
-    one, other = member.get(f"{V}/volumes")["volumes"]
+    one, other = member.get(f"{V}/volumes/detail")["volumes"]
     told = message(member("DELETE", f"{V}/volumes/{one['id']}"), 409, "conflictingRequest")
     assert "which is not over" in told
     assert member("DELETE", f"{R}/leases/{lease_id}").status_code in (200, 204)
     there.settle()
-    assert [row["metadata"]["kept"] for row in member.get(f"{V}/volumes")["volumes"]] == ["true", "true"]
+    assert [row["metadata"]["kept"] for row in member.get(f"{V}/volumes/detail")["volumes"]] == ["true", "true"]
     assert message(stranger("DELETE", f"{V}/volumes/{one['id']}"), 404, "itemNotFound")
     leased(there, member)
     over = {"resource_type": "storage:pool", "size_gb": 1, "storage_class": "ssd"}
@@ -80,7 +80,7 @@ def test_kept_volumes_are_deleted_by_their_owner(there: World, member: Person, s
 
 def test_nobody_sees_or_takes_volumes_of_others(there: World, member: Person, stranger: Person, reader: Person) -> None:
     leased(there, member)
-    one = member.get(f"{V}/volumes")["volumes"][0]
+    one = member.get(f"{V}/volumes/detail")["volumes"][0]
     own, foreign = member.booted(), stranger.booted()
     there.settle()
     assert message(stranger("GET", f"{V}/volumes/{one['id']}"), 404, "itemNotFound")
@@ -90,7 +90,9 @@ def test_nobody_sees_or_takes_volumes_of_others(there: World, member: Person, st
     assert message(attach(reader, own, one["id"]), 403, "forbidden")
     assert message(reader("DELETE", f"{V}/volumes/{one['id']}"), 403, "forbidden")
     assert there.app.test_client().get(f"{V}/volumes").status_code == 401
-    assert member.get(f"{V}/volumes")["volumes"][0] == one
+    assert member.get(f"{V}/volumes/detail")["volumes"][0] == one
+    short = member.get(f"{V}/volumes")["volumes"][0]
+    assert short == {key: one[key] for key in ("id", "name", "links")}
 
 
 @pytest.mark.parametrize(

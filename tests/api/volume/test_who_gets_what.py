@@ -19,6 +19,8 @@ MATRIX: Mapping[tuple[str, str], tuple[int, ...]] = {
     ("GET", V): (200,) * 6,
     ("GET", f"{V}/volumes"): FOR_ALL,
     ("GET", f"{V}/volumes/detail"): FOR_ALL,
+    # An empty body; only leases create volumes in this deployment.
+    ("POST", f"{V}/volumes"): (401, 400, 403, 403, 400, 400),
     ("GET", ONE): (401, 404, 403, 200, 200, 200),
     # Its lease is not over.
     ("DELETE", ONE): (401, 404, 403, 403, 409, 409),

@@ -54,22 +54,31 @@ _FOLDER, _PROGRAM, _DEVICE, _FILE = 0o040755, 0o100755, 0o020600, 0o100644
 def build(target: Path) -> None:
     """Make the disk, in one step; all others first."""
     with tempfile.TemporaryDirectory(prefix="climate-machine-") as scratch:
-        packages = dict.fromkeys((_kernel_package(), *PROGRAMS, *guest_image.PACKAGES))
-        root = guest_image.unpacked(Path(scratch), tuple(packages))
-        kernel = next((root / "boot").glob("vmlinuz-*")).read_bytes()
+        root = guest_image.unpacked(Path(scratch), machine_packages())
         machines = {SSH_MACHINE.name: guest_image.ssh_files(root)}
         if OPENVPN.exists():
             machines[CLOUDPIPE.name] = _with_libraries(OPENVPN)
-        _write(target.with_name(SSH_CONTAINER.name), guest_image.container_image(root))
+        write(target.with_name(SSH_CONTAINER.name), guest_image.container_image(root))
         for name, more in {**machines, target.name: {}}.items():
-            files = gzip.compress(_initramfs(root, more), 6)
-            _write(target.with_name(name), _disk(Path(scratch), root, kernel, files))
+            write(target.with_name(name), disk(Path(scratch), root, more))
 
 
-def _write(target: Path, disk: bytes) -> None:
+def machine_packages() -> tuple[str, ...]:
+    """Return the packages of a machine that serves SSH."""
+    return tuple(dict.fromkeys((_kernel_package(), *PROGRAMS, *guest_image.PACKAGES)))
+
+
+def disk(scratch: Path, root: Path, more: Mapping[str, bytes] = MappingProxyType({})) -> bytes:
+    """Return the disk of a machine from unpacked packages; `more`: further programs by their paths."""
+    kernel = next((root / "boot").glob("vmlinuz-*")).read_bytes()
+    return _disk(scratch, root, kernel, gzip.compress(_initramfs(root, more), 6))
+
+
+def write(target: Path, content: bytes) -> None:
+    """Write an image in one step."""
     target.parent.mkdir(parents=True, exist_ok=True)
     draft = target.with_name(f"{target.name}.new")
-    draft.write_bytes(disk)
+    draft.write_bytes(content)
     draft.replace(target)
 
 

@@ -16,11 +16,14 @@ from climate.domain.errors import InvalidInput
 
 
 def migrate(server_id: str, details: Any) -> Response:
-    """Migrate a server cold; the move must be confirmed.  Since 2.56 the request may name the host."""
+    """Migrate a server cold; the move must be confirmed.  Since 2.56 the request may name the host.
+
+    Before that Nova ignores the value, and clients send an object without a host.
+    """
     validation.may_administer()
-    if details is not None and not since(56):
+    if details not in (None, {}, {"host": None}) and not since(56):
         find(server_id)
-        raise InvalidInput("migrate must be null; an object that names a host needs 2.56 or later")
+        raise InvalidInput("migrate must be null or without a host; an object that names a host needs 2.56 or later")
     given = action_bodies.MIGRATE.read_value(details, "migrate")
     operations.migrate(compute(), who(server_id), given["host"])
     return Response(status=202)

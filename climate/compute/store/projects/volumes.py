@@ -1,13 +1,14 @@
-"""Rows of volumes: created for reservations, listed, attached to servers."""
+"""Rows of volumes: created for reservations or without one, listed, attached to servers."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import ColumnElement, Connection, case, func, null, select, update
+from sqlalchemy import ColumnElement, Connection, case, func, insert, null, select, text, update
 from sqlalchemy import delete as delete_from
 from sqlalchemy.dialects.postgresql import insert as upsert
 
+from climate.advisory_locks import Subject
 from climate.compute.store.columns import in_array, in_parameter
 from climate.compute.store.tables.volumes import volumes
 
@@ -20,9 +21,9 @@ class Volume:
     """A volume of a project. `size_gb` is in GB of 2^30 bytes."""
 
     id: str
-    pool: str
-    """The reservation that it was created for."""
-    number: int
+    pool: str | None
+    """The reservation that it was created for; None: it was created without one."""
+    number: int | None
     project_id: str
     name: str
     backend: str
@@ -30,7 +31,7 @@ class Volume:
     size_gb: int
     status: str
     kept: bool
-    """Its reservation is over."""
+    """Its reservation is over, or it never had one: its project may delete it."""
     server_id: str | None
     device: int | None
     """Index among the attached disks of its server, from 1."""
@@ -38,6 +39,10 @@ class Volume:
     """The pending change of its server: ATTACH, DETACH; None: nothing."""
     created_at: datetime
     updated_at: datetime
+    user_id: str | None
+    """Who created it; None: a lease."""
+    description: str | None
+    metadata: Mapping[str, str]
 
     @property
     def state(self) -> str:
@@ -53,6 +58,8 @@ class Volume:
 
 
 _COLUMNS = tuple(volumes.c[name] for name in Volume.__slots__)
+
+_ALONE = text(Subject.BACKEND.lock("backend"))
 
 _IDS = (
     select(volumes.c.server_id, volumes.c.id)
@@ -72,6 +79,23 @@ def offer(conn: Connection, row: dict[str, object]) -> Volume:
         index_elements=["pool", "number"], set_={"size_gb": size, "updated_at": func.clock_timestamp()}
     )
     return Volume(*conn.execute(statement.returning(*_COLUMNS)).one())
+
+
+def alone(conn: Connection, backend: str) -> None:
+    """Wait until no other transaction creates a volume without reservation on a backend."""
+    conn.execute(_ALONE, {"backend": backend})
+
+
+def sizes(conn: Connection, backend: str) -> dict[str, int]:
+    """Return the GB of all volumes of a backend by project."""
+    query = select(volumes.c.project_id, func.sum(volumes.c.size_gb)).where(volumes.c.backend == backend)
+    return {project_id: int(size) for project_id, size in conn.execute(query.group_by(volumes.c.project_id))}
+
+
+def add(conn: Connection, row: Mapping[str, object]) -> Volume:
+    """Insert the row of a volume without reservation; return it."""
+    new = insert(volumes).values(**row, status=CREATING, kept=True)
+    return Volume(*conn.execute(new.returning(*_COLUMNS)).one())
 
 
 def made(conn: Connection, volume_id: str) -> None:

@@ -3,16 +3,20 @@
 from sqlalchemy import BigInteger, Boolean, CheckConstraint, Column, ForeignKey, Index, Integer, Table, Text, text
 from sqlalchemy.dialects.postgresql import UUID
 
-from climate.compute.store.columns import metadata, time, uuid
+from climate.compute.store.columns import json, metadata, time, uuid
 
 volumes = Table(
     "compute_volumes",
     metadata,
     uuid("id", key=True, made=True),
-    Column("pool", Text, nullable=False),
-    Column("number", Integer, nullable=False),
+    Column("pool", Text),
+    Column("number", Integer),
     Column("project_id", Text, nullable=False),
     Column("name", Text, nullable=False),
+    # NULL: a lease created it.
+    Column("user_id", Text),
+    Column("description", Text),
+    json("metadata"),
     Column("backend", Text, nullable=False),
     Column("storage_class", Text, nullable=False),
     Column("size_gb", BigInteger, nullable=False),
@@ -32,4 +36,4 @@ volumes = Table(
     Index("ix_compute_volumes_project_id", "project_id"),
     Index("uq_compute_volumes_device", "server_id", "device", unique=True),
 )
-"""`pool` is the reservation that a volume was created for; `device` the index of a disk in its server, from 1."""
+"""`pool`: the reservation that a volume was created for, NULL without one; `device`: its index in a server, from 1."""

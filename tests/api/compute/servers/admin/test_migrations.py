@@ -96,6 +96,16 @@ def test_filters(open_nodes: World, member: Person, admin: Person, query: str, f
     assert len(listed(admin, query.format(id=server_id))) == found
 
 
+@pytest.mark.parametrize("details", [None, {}, {"host": None}])
+def test_before_2_56_a_client_may_send_an_object_without_a_host(
+    open_nodes: World, member: Person, admin: Person, details: Any
+) -> None:
+    server_id = booted(open_nodes, member)
+    done(acted(admin, server_id, "migrate", details, "2.1"), 202)
+    open_nodes.settle()
+    assert member.status(server_id) == "VERIFY_RESIZE"
+
+
 def test_pages_begin_with_the_newest(open_nodes: World, member: Person, admin: Person) -> None:
     server_id = moved(open_nodes, member, admin)
     for _ in range(2):

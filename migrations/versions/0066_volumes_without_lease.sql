@@ -1,0 +1,7 @@
+ALTER TABLE compute_volumes
+    ALTER COLUMN pool DROP NOT NULL,
+    ALTER COLUMN number DROP NOT NULL,
+    ADD COLUMN IF NOT EXISTS user_id TEXT,
+    ADD COLUMN IF NOT EXISTS description TEXT,
+    ADD COLUMN IF NOT EXISTS metadata JSONB DEFAULT '{}'::jsonb NOT NULL;
+
