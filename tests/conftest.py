@@ -6,6 +6,7 @@ import shutil
 import signal
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Mapping
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -245,14 +246,14 @@ def plugins() -> Mapping[str, plugin.ResourcePlugin]:
 
 
 @pytest.fixture
-def climate(engine: Engine, clock: Clock, plugins: Mapping[str, plugin.ResourcePlugin]) -> Climate:
+def climate(engine: Engine, clock: Clock, plugins: Mapping[str, plugin.ResourcePlugin]) -> Iterator[Climate]:
     """An engine over a fake cloud, with eight hosts registered: h1..h8, of which h5..h8 have `gpu_count` 2."""
     cloud = _cloud()
     for name in HOSTS:
         cloud.find_hosts(name)
         cloud.enrol(name, 1)
-    cloud.watch = _idle(engine)
-    return Climate(engine, cloud, dict(plugins), Settings(minutes_before_end=0), clock, lambda: 0.5)
+    with _idle(engine) as cloud.watch:
+        yield Climate(engine, cloud, dict(plugins), Settings(minutes_before_end=0), clock, lambda: 0.5)
 
 
 def _cloud() -> FakeCloud:
@@ -261,8 +262,12 @@ def _cloud() -> FakeCloud:
     return FakeCloud({host.name: host for host in known})
 
 
-def _idle(engine: Engine) -> Callable[[str], None]:
-    """A check that the thread which asks the cloud has no transaction open; others may."""
+@contextmanager
+def _idle(engine: Engine) -> Iterator[Callable[[str], None]]:
+    """A check that the thread which asks the cloud has no transaction open; others may.
+
+    It listens to the pool, which outlives the engine of a test, no longer than the block lasts.
+    """
     held: Counter[int] = Counter()
 
     def taken(_: object, record: ConnectionPoolEntry, __: object) -> None:
@@ -275,6 +280,11 @@ def _idle(engine: Engine) -> Callable[[str], None]:
     def check(_: str) -> None:
         assert held[get_ident()] == 0, "a transaction is open while the cloud works"
 
-    event.listen(engine, "checkout", taken)
-    event.listen(engine, "checkin", given_back)
-    return check
+    listeners = {"checkout": taken, "checkin": given_back}
+    for name, listener in listeners.items():
+        event.listen(engine.pool, name, listener)
+    try:
+        yield check
+    finally:
+        for name, listener in listeners.items():
+            event.remove(engine.pool, name, listener)
