@@ -23,14 +23,16 @@ from xdist.scheduler import LoadScopeScheduling
 from climate import embedded, plugin
 from climate.cloud import CloudHost
 from climate.cloud.fake import FakeCloud
+from climate.compute.store.tables import metadata as compute_metadata
 from climate.context import Climate
 from climate.domain.policy import Caller
+from climate.identity.store.tables import metadata as identity_metadata
 from climate.service.hosts import inventory
 from climate.settings import Settings
 from climate.store.engine import connect
 from climate.store.tables import metadata
 from tests.campaign import length
-from tests.databases import Databases, Restored, connected
+from tests.databases import Databases, Restored, connected, unsafe
 from tests.installed_plugins import installed_plugins
 
 pytest_plugins = ("tests.netlab.netlab_option",)
@@ -167,6 +169,23 @@ def engine_template(make_database: Databases) -> str:
     metadata.create_all(engine)
     engine.dispose()
     return str(make_url(url).database)
+
+
+@pytest.fixture(scope="session")
+def cloud_template(make_database: Databases, engine_template: str) -> str:
+    """Name of a database with the tables of engine, users and bundled cloud, to make others from."""
+    url = make_database(engine_template)
+    engine = connect(url, pool_size=1)
+    for tables in (identity_metadata, compute_metadata):
+        tables.create_all(engine)
+    engine.dispose()
+    return str(make_url(url).database)
+
+
+@pytest.fixture(scope="session")
+def cloud_database(make_database: Databases, cloud_template: str) -> str:
+    """A database with all tables, for clouds that are made anew in it: whoever uses it empties it first."""
+    return unsafe(make_database(cloud_template))
 
 
 @pytest.fixture(scope="session")

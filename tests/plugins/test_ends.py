@@ -20,7 +20,8 @@ from climate.domain.period import Period
 from climate.plugin import Lent
 from plugins.physical_host import PhysicalHost
 from plugins.virtual_instance import VirtualInstance
-from tests.compute.cloud_factory import HALF, Place, node, place, unsafe
+from tests.compute.cloud_factory import HALF, Place, node, place
+from tests.databases import unsafe
 
 BY = {"project_id": "demo", "user_id": "dora", "request_id": "req-1"}
 START = datetime(2030, 1, 1, tzinfo=UTC)
@@ -59,8 +60,8 @@ ACTS: dict[str, Act] = {
 
 
 @pytest.fixture(scope="module")
-def database(make_database: Callable[..., str]) -> str:
-    return unsafe(make_database())
+def database(make_database: Callable[..., str], cloud_template: str) -> str:
+    return unsafe(make_database(cloud_template))
 
 
 @pytest.fixture

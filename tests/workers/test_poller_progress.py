@@ -15,8 +15,7 @@ from climate import bootstrap
 from climate.service.leases import event_dispatch
 from climate.settings import Settings
 from tests.api.compute.api_clients import world
-from tests.compute.cloud_factory import unsafe
-from tests.databases import Databases
+from tests.databases import Databases, unsafe
 from tests.service.host_operations.test_backlog import LEASES
 from workers.poller import Poller
 

@@ -20,11 +20,11 @@ RELATED = (("parent", "left"), ("parent", "right"), ("left", "grandchild"))
 
 @pytest.fixture(scope="module")
 def listening(
-    make_database: Callable[..., str], zone_template: str, tmp_path_factory: pytest.TempPathFactory
+    make_database: Callable[..., str], cloud_template: str, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[Tree, dict[str, str]]]:
     """Four zones, each on a port of its own, and their URLs."""
     home = tmp_path_factory.mktemp("listening")
-    with build_plan_trees.planned(make_database, zone_template, home, trees.NAMES) as found, ExitStack() as stack:
+    with build_plan_trees.planned(make_database, cloud_template, home, trees.NAMES) as found, ExitStack() as stack:
         urls = {}
         for name, zone in found.zones.items():
             options = zones.options(
