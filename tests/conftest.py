@@ -5,7 +5,8 @@ import os
 import shutil
 import signal
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -22,14 +23,16 @@ from xdist.scheduler import LoadScopeScheduling
 from climate import embedded, plugin
 from climate.cloud import CloudHost
 from climate.cloud.fake import FakeCloud
+from climate.compute.store.tables import metadata as compute_metadata
 from climate.context import Climate
 from climate.domain.policy import Caller
+from climate.identity.store.tables import metadata as identity_metadata
 from climate.service.hosts import inventory
 from climate.settings import Settings
 from climate.store.engine import connect
 from climate.store.tables import metadata
 from tests.campaign import length
-from tests.databases import Databases, Restored, connected
+from tests.databases import Databases, Restored, connected, unsafe
 from tests.installed_plugins import installed_plugins
 
 pytest_plugins = ("tests.netlab.netlab_option",)
@@ -115,11 +118,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=rank)
 
 
-def pytest_collection_finish() -> None:
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
     """Thousands of tests stay until the end: to look for garbage among them costs a tenth of the run."""
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(50_000, 20, 100)
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
+        gc.set_threshold(50_000, 20, 100)
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -161,6 +169,23 @@ def engine_template(make_database: Databases) -> str:
     metadata.create_all(engine)
     engine.dispose()
     return str(make_url(url).database)
+
+
+@pytest.fixture(scope="session")
+def cloud_template(make_database: Databases, engine_template: str) -> str:
+    """Name of a database with the tables of engine, users and bundled cloud, to make others from."""
+    url = make_database(engine_template)
+    engine = connect(url, pool_size=1)
+    for tables in (identity_metadata, compute_metadata):
+        tables.create_all(engine)
+    engine.dispose()
+    return str(make_url(url).database)
+
+
+@pytest.fixture(scope="session")
+def cloud_database(make_database: Databases, cloud_template: str) -> str:
+    """A database with all tables, for clouds that are made anew in it: whoever uses it empties it first."""
+    return unsafe(make_database(cloud_template))
 
 
 @pytest.fixture(scope="session")
@@ -240,14 +265,14 @@ def plugins() -> Mapping[str, plugin.ResourcePlugin]:
 
 
 @pytest.fixture
-def climate(engine: Engine, clock: Clock, plugins: Mapping[str, plugin.ResourcePlugin]) -> Climate:
+def climate(engine: Engine, clock: Clock, plugins: Mapping[str, plugin.ResourcePlugin]) -> Iterator[Climate]:
     """An engine over a fake cloud, with eight hosts registered: h1..h8, of which h5..h8 have `gpu_count` 2."""
     cloud = _cloud()
     for name in HOSTS:
         cloud.find_hosts(name)
         cloud.enrol(name, 1)
-    cloud.watch = _idle(engine)
-    return Climate(engine, cloud, dict(plugins), Settings(minutes_before_end=0), clock, lambda: 0.5)
+    with _idle(engine) as cloud.watch:
+        yield Climate(engine, cloud, dict(plugins), Settings(minutes_before_end=0), clock, lambda: 0.5)
 
 
 def _cloud() -> FakeCloud:
@@ -256,8 +281,12 @@ def _cloud() -> FakeCloud:
     return FakeCloud({host.name: host for host in known})
 
 
-def _idle(engine: Engine) -> Callable[[str], None]:
-    """A check that the thread which asks the cloud has no transaction open; others may."""
+@contextmanager
+def _idle(engine: Engine) -> Iterator[Callable[[str], None]]:
+    """A check that the thread which asks the cloud has no transaction open; others may.
+
+    It listens to the pool, which outlives the engine of a test, no longer than the block lasts.
+    """
     held: Counter[int] = Counter()
 
     def taken(_: object, record: ConnectionPoolEntry, __: object) -> None:
@@ -270,6 +299,11 @@ def _idle(engine: Engine) -> Callable[[str], None]:
     def check(_: str) -> None:
         assert held[get_ident()] == 0, "a transaction is open while the cloud works"
 
-    event.listen(engine, "checkout", taken)
-    event.listen(engine, "checkin", given_back)
-    return check
+    listeners = {"checkout": taken, "checkin": given_back}
+    for name, listener in listeners.items():
+        event.listen(engine.pool, name, listener)
+    try:
+        yield check
+    finally:
+        for name, listener in listeners.items():
+            event.remove(engine.pool, name, listener)

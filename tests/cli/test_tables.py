@@ -9,11 +9,13 @@ from typing import Any
 import pytest
 
 from climate.cli.tables import UUID, Look, measure, shortened, table, wrapped
+from tests.campaign import cases
 from tests.cli.conftest import Cli
 from tests.cli.fake_server import Wire
 
 RECORDED: dict[str, Any] = json.loads(Path(__file__).with_name("recorded_answers.json").read_text(encoding="utf-8"))
 COMMANDS: list[str] = RECORDED["commands"]
+WIDTHS = (80, 120, 200)
 NOW = datetime(2030, 1, 1, 12, 0, tzinfo=UTC)
 IDS = ["01a209fb-86b6-7881-8e18-1d459f33e582", "01a209fb-8b6f-7af4-abbf-e65e95032646"]
 
@@ -27,7 +29,7 @@ def recorded(wire: Wire, environ: dict[str, str]) -> Wire:
 
 
 @pytest.mark.usefixtures("recorded")
-@pytest.mark.parametrize("width", [80, 120, 200])
+@pytest.mark.parametrize("width", cases(WIDTHS, {80, 200}))
 @pytest.mark.parametrize("command", COMMANDS)
 def test_no_line_of_a_list_is_wider_than_the_terminal(
     cli: Cli, environ: dict[str, str], command: str, width: int
@@ -69,7 +71,7 @@ def _twin(thing: Any) -> Any:
 
 
 @pytest.mark.usefixtures("crowded")
-@pytest.mark.parametrize("width", [80, 120, 200])
+@pytest.mark.parametrize("width", cases(WIDTHS, {80, 200}))
 @pytest.mark.parametrize("command", COMMANDS)
 def test_each_shown_id_is_the_beginning_of_one_id_of_its_column(
     cli: Cli, environ: dict[str, str], command: str, width: int

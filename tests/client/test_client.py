@@ -20,8 +20,8 @@ from climate.client import (
     connect,
     hosts,
 )
-from tests.compute.cloud_factory import unsafe
 from tests.compute.served_cloud import Served, served
+from tests.databases import unsafe
 
 HOUR = timedelta(hours=1)
 RESERVABLE = ("n1", "n2", "n3")
@@ -29,10 +29,10 @@ RESERVABLE = ("n1", "n2", "n3")
 
 @pytest.fixture(scope="module")
 def cloud(
-    make_database: Callable[..., str], engine_template: str, tmp_path_factory: pytest.TempPathFactory
+    make_database: Callable[..., str], cloud_template: str, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Served]:
     home = tmp_path_factory.mktemp("home")
-    with served(unsafe(make_database(engine_template)), home, (*RESERVABLE, "for-everybody")) as found:
+    with served(unsafe(make_database(cloud_template)), home, (*RESERVABLE, "for-everybody")) as found:
         with connect("climate", environ=variables(found.home)) as admin:
             for name in RESERVABLE:
                 admin.http.json("reservation", "POST", "/os-hosts", json={"name": name})

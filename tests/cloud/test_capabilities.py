@@ -1,13 +1,12 @@
 """Traits and resource classes of hosts, as Placement tells them and as nodes of the bundled cloud do."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from climate.cloud.bundled import BundledCloud
 from tests.cloud.nova import nova
-from tests.compute.cloud_factory import node, place, unsafe
+from tests.compute.cloud_factory import node, place
 
 N1 = "n1.example.org"
 
@@ -32,10 +31,10 @@ def test_placement_tells_them(tmp_path: Path) -> None:
         assert cloud.find_hosts(N1)[0].capabilities == {}  # Placement knows no such provider
 
 
-def test_a_node_tells_them_in_its_stats(make_database: Callable[..., str], tmp_path: Path) -> None:
+def test_a_node_tells_them_in_its_stats(cloud_database: str, tmp_path: Path) -> None:
     stats = {"traits": ["CUSTOM_FAST"], "resources": {"CUSTOM_GPU": 4, "VCPU": 8}}
     odd = {"traits": "CUSTOM_FAST", "resources": [1]}
-    with place(unsafe(make_database()), tmp_path, [node("n1", stats=stats), node("n2", stats=odd)]) as here:
+    with place(cloud_database, tmp_path, [node("n1", stats=stats), node("n2", stats=odd)]) as here:
         cloud = BundledCloud(here.compute)
         assert cloud.find_hosts("n1")[0].capabilities == {"trait:CUSTOM_FAST": "True", "resources:CUSTOM_GPU": "4"}
         assert cloud.find_hosts("n2")[0].capabilities == {}

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from sqlalchemy import Engine, Table, create_engine, make_url, text
+from sqlalchemy import Engine, Table, text
 
 from climate.compute import Compute, build
 from climate.compute.cells.options import CellOptions
@@ -39,15 +39,6 @@ HALF = Flavor("h", "half", 4, 4096, 10)
 """Two of it fill the memory of a small node once."""
 HUGE = Flavor("x", "huge", 1, 10**5, 1)
 """No node has the memory for it."""
-
-
-def unsafe(database: str) -> str:
-    """The database, told not to wait for its disk: what a crash of the machine would lose is no loss to a test."""
-    engine = create_engine(make_url(database).set(drivername="postgresql+psycopg"), isolation_level="AUTOCOMMIT")
-    with engine.connect() as conn:
-        conn.execute(text(f'ALTER DATABASE "{make_url(database).database}" SET synchronous_commit = off'))
-    engine.dispose()
-    return database
 
 
 @dataclass

@@ -5,12 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.compute.cloud_factory import Place, node, place, unsafe
+from tests.compute.cloud_factory import Place, node, place
+from tests.databases import unsafe
 
 
 @pytest.fixture(scope="session")
-def scratch(make_database: Callable[..., str]) -> str:
-    return unsafe(make_database())
+def scratch(make_database: Callable[..., str], cloud_template: str) -> str:
+    return unsafe(make_database(cloud_template))
 
 
 @pytest.fixture

@@ -15,8 +15,9 @@ from climate.cloud.fake import FakeCloud, host
 from climate.cloud.openstack.servers import SLEEPS
 from climate.compute.projects import flavors
 from climate.compute.servers import create
-from tests.compute.cloud_factory import Place, node, place, request, unsafe
+from tests.compute.cloud_factory import Place, node, place, request
 from tests.conformance.remote import Remote, remote
+from tests.databases import unsafe
 
 HOSTS = ("h1", "h2", "h3")
 
@@ -148,8 +149,8 @@ ACTIONS = {"wake": "unshelve", "suspend": "suspend", "snapshot": "createImage", 
 
 
 @pytest.fixture(scope="session")
-def scratch(make_database: Callable[..., str]) -> str:
-    return unsafe(make_database())
+def scratch(make_database: Callable[..., str], cloud_template: str) -> str:
+    return unsafe(make_database(cloud_template))
 
 
 @pytest.fixture
@@ -165,9 +166,9 @@ def bundled(scratch: str, tmp_path: Path) -> Iterator[Scene]:
 
 @pytest.fixture(scope="session")
 def there(
-    make_database: Callable[..., str], engine_template: str, tmp_path_factory: pytest.TempPathFactory
+    make_database: Callable[..., str], cloud_template: str, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Remote]:
-    with remote(unsafe(make_database(engine_template)), tmp_path_factory.mktemp("remote")) as found:
+    with remote(unsafe(make_database(cloud_template)), tmp_path_factory.mktemp("remote")) as found:
         yield found
 
 

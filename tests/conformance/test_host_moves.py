@@ -24,6 +24,7 @@ from climate.cloud import (
 )
 from climate.compute.nodes import maintenance, services
 from climate.compute.store.projects import flavors
+from tests.campaign import cases
 from tests.compute.cloud_factory import DOWN_SECONDS, HALF, TINY, node
 from tests.conformance.conftest import HOSTS, SDK_WARNS, BundledScene, FakeScene, Scene
 
@@ -49,7 +50,7 @@ def used(scene: Scene) -> tuple[str, str]:
     return server_id, str(found.host)
 
 
-@pytest.mark.parametrize("to", OUT_OF_USE)
+@pytest.mark.parametrize("to", cases(OUT_OF_USE, {RECYCLING, MAINTENANCE}))
 def test_servers_go_along_with_a_pool_that_is_taken_back(scene: Scene, to: str) -> None:
     cloud, server_id = scene.cloud, lent(scene, "h1", "h2")
     cloud.enrol("h3", 1)
@@ -75,7 +76,7 @@ def test_released_hosts_are_ordinary_ones_again_with_their_servers(scene: Scene)
     assert scene.server(project_id="other") is not None
 
 
-@pytest.mark.parametrize("to", [FREEPOOL, *OUT_OF_USE])
+@pytest.mark.parametrize("to", cases([FREEPOOL, *OUT_OF_USE], {FREEPOOL, MAINTENANCE}))
 def test_nobody_boots_on_a_host_that_was_placed_in_a_kept_pool(scene: Scene, to: str) -> None:
     for name in HOSTS:
         for _ in range(2):

@@ -9,8 +9,8 @@ from tests.identity.identity_factory import Asker, Place, app_of, place
 
 
 @pytest.fixture(scope="session")
-def scratch(make_database: Callable[..., str]) -> str:
-    return make_database()
+def scratch(make_database: Callable[..., str], cloud_template: str) -> str:
+    return make_database(cloud_template)
 
 
 @pytest.fixture

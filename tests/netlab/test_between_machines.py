@@ -22,10 +22,10 @@ from climate.compute.store.servers import migration_lists
 from climate.compute.virt import State
 from climate.compute.virt.qemu.live_migration import INCOMING
 from climate.sandbox.topology import Lab
-from tests.compute.cloud_factory import Place, place, unsafe
+from tests.compute.cloud_factory import Place, place
 from tests.compute.virt import counting_sector
 from tests.compute.virt.driver_cases import until
-from tests.databases import Databases
+from tests.databases import Databases, unsafe
 from tests.netlab import guests, machine_service
 from tests.netlab.machine_service import MachineService
 

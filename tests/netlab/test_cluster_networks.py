@@ -20,10 +20,9 @@ from climate.compute.virt import Guest
 from climate.compute.virt.qemu.driver import QemuDriver
 from climate.sandbox import topology
 from climate.sandbox.topology import FLAT, Lab
-from tests.compute.cloud_factory import unsafe
 from tests.compute.clusters.wired_pair import FAR, NEAR, WiredPair, wired_pair
 from tests.compute.virt.driver_cases import cannot
-from tests.databases import Databases
+from tests.databases import Databases, unsafe
 from tests.netlab.bridge_bench import until
 from tests.netlab.guest.build import TARGET
 from tests.netlab.guests import packets_from, reaches, run, silent

@@ -17,16 +17,14 @@ from climate.service.leases import event_dispatch, events, lease_pools, leases
 from climate.service.leases.leases import Order
 from climate.store.leases.leases import Listing
 from tests.api.compute.api_clients import World, world
-from tests.compute.cloud_factory import unsafe
 from tests.conftest import ADMIN, MEMBER, Clock
-from tests.databases import Databases
 from tests.service.lease_actions import hosts_wanted, make, run_due
 
 
 @pytest.fixture
-def there(make_database: Databases, engine_template: str, tmp_path: Path) -> Iterator[World]:
+def there(cloud_database: str, tmp_path: Path) -> Iterator[World]:
     """An engine whose cloud is in the same database."""
-    with world(unsafe(make_database(engine_template)), tmp_path) as found:
+    with world(cloud_database, tmp_path) as found:
         yield found
 
 

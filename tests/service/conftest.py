@@ -9,7 +9,7 @@ import pytest
 from climate.cloud.fake import FakeCloud
 from climate.context import Climate
 from tests.compute.cells.tree import CellDatabases
-from tests.compute.cloud_factory import unsafe
+from tests.databases import unsafe
 from tests.service.cell_tree import CellFamily, cell_family
 
 CLEANING = timedelta(minutes=10)
@@ -29,9 +29,9 @@ def cloud(climate: Climate) -> FakeCloud:
 
 @pytest.fixture(scope="session")
 def standing_cells(
-    make_database: Callable[..., str], engine_template: str, tmp_path_factory: pytest.TempPathFactory
+    make_database: Callable[..., str], cloud_template: str, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[CellFamily]:
-    databases = CellDatabases(lambda: unsafe(make_database(engine_template)))
+    databases = CellDatabases(lambda: unsafe(make_database(cloud_template)))
     with cell_family(databases, tmp_path_factory.mktemp("cells")) as found:
         yield found
 

@@ -31,8 +31,10 @@ SAVING = {
 }
 
 
-LONG = 1800
-"""Seconds beyond which rounds are made every two minutes."""
+STEPS = ((1800, 60), (3600, 120))
+"""Seconds that pass, and the seconds between rounds in a time of at most that length."""
+LONGEST_STEP = 300
+"""Seconds between rounds in a longer time."""
 
 
 @dataclass
@@ -74,7 +76,7 @@ class Machines:
 
     def pass_(self, seconds: float = 0, step: float | None = None) -> None:
         """Let time pass, with a round and a look of the cloud at every step of so many seconds."""
-        step = step or (60 if seconds <= LONG else 120)
+        step = step or next((step for limit, step in STEPS if seconds <= limit), LONGEST_STEP)
         self.look()
         while seconds > 0:
             self.clock.forward(seconds=min(step, seconds))

@@ -12,7 +12,6 @@ from climate.cloud.bundled import BundledCloud
 from climate.cloud.bundled_zones import BundledZones
 from climate.context import Climate
 from climate.service.hosts import inventory
-from tests.compute.zones import tree as trees
 from tests.compute.zones.build_plan_trees import planned
 from tests.compute.zones.in_process_http import Application
 from tests.compute.zones.tree import Tree, Zone
@@ -96,10 +95,10 @@ def _ready(family: Family, zone: Zone) -> None:
 
 
 @contextmanager
-def family_of(make_database: Any, home: Path, parents: Mapping[str, str] = PARENTS) -> Iterator[Family]:
-    """The zone `parent` and those below it, by the name of their parent."""
+def family_of(make_database: Any, template: str, home: Path, parents: Mapping[str, str] = PARENTS) -> Iterator[Family]:
+    """The zone `parent` and those below it, by the name of their parent; `template` has all tables."""
     names = ("parent", *parents)
-    with planned(make_database, trees.template(make_database), home, names) as tree:
+    with planned(make_database, template, home, names) as tree:
         family = Family(tree)
         for zone in tree.zones.values():
             _ready(family, zone)

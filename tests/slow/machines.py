@@ -13,7 +13,7 @@ from schemathesis.specs.openapi.checks import (
 
 from climate.compute.store.tables import metadata
 from climate.store.engine import connect
-from tests.compute.cloud_factory import unsafe
+from tests.databases import unsafe
 
 CHECKS = [status_code_conformance, content_type_conformance, response_schema_conformance]
 NOT_IMPLEMENTED = 501

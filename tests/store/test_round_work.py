@@ -18,9 +18,7 @@ from climate.service.leases.leases import Order
 from climate.store import round_work
 from climate.store.hosts import pool_membership
 from tests.api.compute.api_clients import World, world
-from tests.compute.cloud_factory import unsafe
 from tests.conftest import MEMBER
-from tests.databases import Databases
 from tests.scenarios.test_statement_counts import counted
 from tests.service.lease_actions import hosts_wanted, run_due
 from workers import periodic
@@ -88,9 +86,9 @@ NO_WORK = {
 
 
 @pytest.fixture
-def there(make_database: Databases, engine_template: str, tmp_path: Path) -> Iterator[World]:
+def there(cloud_database: str, tmp_path: Path) -> Iterator[World]:
     """One host is lent, another one free, and a third node is no host."""
-    with world(unsafe(make_database(engine_template)), tmp_path) as found:
+    with world(cloud_database, tmp_path) as found:
         end = datetime.now(UTC) + timedelta(hours=1)
         leases.create(found.climate, MEMBER, Order("l", None, end, None, [hosts_wanted()]))
         run_due(found.climate)

@@ -18,8 +18,8 @@ from climate.identity.models import Project
 from climate.identity.store import projects
 from climate.settings import Settings
 from tests.api.reservation.api_clients import run_due
-from tests.compute.cloud_factory import unsafe
 from tests.compute.served_cloud import Served, repeated, served
+from tests.databases import unsafe
 from tests.flask_apps import app_of
 from tests.identity import identity_factory as people
 from tests.system.api_client import Api, host_lease

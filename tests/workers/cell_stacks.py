@@ -18,7 +18,6 @@ from climate.compute.cells import neighbours
 from climate.compute.cells.cell import Broker, Cell
 from climate.compute.cells.messaging.broker import BrokerTransport
 from climate.compute.cells.messaging.dispatch import Handlers
-from climate.compute.store.tables import metadata
 from climate.embedded import spawn, valkey
 from climate.embedded.folder import locked
 from climate.settings import Settings
@@ -130,7 +129,6 @@ def cell_stacks(make_database: Callable[..., str], template: str, home: Path) ->
                 cell_type="api" if name == "top" else "compute",
             )
             deployment = bootstrap.build(settings)
-            metadata.create_all(deployment.compute.engine)
             found[name] = CellStack(deployment, broker)
         for parent, below in CHILDREN.items():
             for child in below:

@@ -11,10 +11,7 @@ from climate.compute.cells.builds.request import Build
 from climate.compute.errors import BadRequest
 from climate.compute.nodes.services import IMAGE
 from tests.api.compute.api_clients import MEMBER, Person, World, done, hours_away, world
-from tests.api.compute.conftest import cloud_database
 from workers import cell_boots
-
-__all__ = ["cloud_database"]
 
 
 @pytest.fixture

@@ -39,9 +39,9 @@ class BrokerCells:
 
 @pytest.fixture(scope="module")
 def stacks(
-    make_database: Callable[..., str], engine_template: str, tmp_path_factory: pytest.TempPathFactory
+    make_database: Callable[..., str], cloud_template: str, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[dict[str, CellStack]]:
-    with cell_stacks(make_database, engine_template, tmp_path_factory.mktemp("cells")) as found:
+    with cell_stacks(make_database, cloud_template, tmp_path_factory.mktemp("cells")) as found:
         yield found
 
 

@@ -87,9 +87,9 @@ def furnish(stack: CellStack) -> None:
 
 @pytest.fixture(scope="module")
 def tree(
-    make_database: Callable[..., str], engine_template: str, tmp_path_factory: pytest.TempPathFactory
+    make_database: Callable[..., str], cloud_template: str, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Tree]:
-    with cell_stacks(make_database, engine_template, tmp_path_factory.mktemp("cells")) as stacks:
+    with cell_stacks(make_database, cloud_template, tmp_path_factory.mktemp("cells")) as stacks:
         for stack in stacks.values():
             furnish(stack)
             stack.start(cells_process.handlers(stack.deployment))

@@ -29,9 +29,10 @@ from climate.compute.store.networks import fixed_ips
 from climate.compute.store.projects import flavors
 from climate.settings import Settings
 from climate.store.engine import connect
-from tests.compute.cloud_factory import TINY, empty, request, unsafe
+from tests.compute.cloud_factory import TINY, empty, request
 from tests.compute.network import allocation_queues
 from tests.compute.network.recorded_network import ONE
+from tests.databases import unsafe
 from tests.system.packages import install
 from workers import celery_app
 from workers.poller import Poller

@@ -18,8 +18,9 @@ from climate.compute.store.projects import flavors
 from climate.settings import Settings
 from climate.store.engine import connect
 from tests.compute import network_factory
-from tests.compute.cloud_factory import TINY, empty, unsafe
+from tests.compute.cloud_factory import TINY, empty
 from tests.compute.network.recorded_network import ONE, TWO
+from tests.databases import unsafe
 from workers import celery_app, periodic
 from workers.poller import Poller
 from workers.tasks import Desk

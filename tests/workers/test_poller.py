@@ -30,9 +30,8 @@ from climate.store import heartbeats
 from climate.store.leases import event_claims as claims
 from tests.api.compute.api_clients import world
 from tests.api.compute.test_full_database import full
-from tests.compute.cloud_factory import unsafe
 from tests.conftest import MEMBER
-from tests.databases import Databases
+from tests.databases import Databases, unsafe
 from tests.scenarios.test_statement_counts import counted
 from tests.service.lease_actions import hosts_wanted
 from tests.system.stack import await_so

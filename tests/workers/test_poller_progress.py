@@ -19,8 +19,7 @@ from climate.store import metrics
 from climate.store.engine import database_time
 from tests.api.compute.api_clients import world
 from tests.api.compute.test_full_database import full
-from tests.compute.cloud_factory import unsafe
-from tests.databases import Databases
+from tests.databases import Databases, unsafe
 from tests.service.host_operations.test_backlog import LEASES
 from workers.poller import Poller
 

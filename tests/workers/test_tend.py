@@ -19,7 +19,8 @@ from climate.compute.store.projects import flavors
 from climate.settings import Settings
 from climate.store.engine import connect
 from tests.compute import network_factory
-from tests.compute.cloud_factory import TINY, empty, request, unsafe
+from tests.compute.cloud_factory import TINY, empty, request
+from tests.databases import unsafe
 from workers.tasks import Desk
 
 HOSTS = ("east", "west")
@@ -61,8 +62,8 @@ def give(settings: Settings, *names: str) -> None:
 
 
 @pytest.fixture
-def two(make_database: Callable[..., str], tmp_path: Path) -> Iterator[Two]:
-    database = unsafe(make_database())
+def two(make_database: Callable[..., str], cloud_template: str, tmp_path: Path) -> Iterator[Two]:
+    database = unsafe(make_database(cloud_template))
     engine = connect(database, pool_size=1)
     empty(engine)
     with engine.begin() as conn:

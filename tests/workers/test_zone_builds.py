@@ -7,13 +7,13 @@ from sqlalchemy import text
 
 from climate.compute.zones.builds import builds
 from tests.compute.zones.build_plan_trees import done, look, server
-from tests.compute.zones.conftest import pair, standing_plans, zone_template
+from tests.compute.zones.conftest import pair, standing_plans
 from tests.compute.zones.tree import Tree, Zone
 from workers import celery_app
 from workers.poller import Poller
 from workers.tasks import Desk
 
-__all__ = ["pair", "standing_plans", "zone_template"]
+__all__ = ["pair", "standing_plans"]
 
 
 @dataclass

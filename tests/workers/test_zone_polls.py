@@ -6,14 +6,14 @@ from climate.compute.zones import registry
 from climate.domain.policy import Caller
 from climate.service.notifications import delivery
 from climate.service.notifications.delivery import Listing
-from tests.compute.zones.conftest import lone, standing, zone_template
+from tests.compute.zones.conftest import lone, standing
 from tests.compute.zones.tree import Tree
 from workers import zone_polls
 
 ADMIN = Caller("a", "p", frozenset({"admin"}))
 MEMBER = Caller("m", "p", frozenset({"member"}))
 
-__all__ = ["lone", "standing", "zone_template"]
+__all__ = ["lone", "standing"]
 
 
 def test_administrators_are_informed_when_a_child_is_lost_and_when_it_is_back(lone: Tree) -> None:

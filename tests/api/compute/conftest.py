@@ -1,24 +1,11 @@
 """One database per session, a cloud with its app made anew in it for each test."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from climate.compute.store.tables import metadata
-from climate.store.engine import connect
 from tests.api.compute.api_clients import Person, World, world, written
-from tests.compute.cloud_factory import unsafe
-
-
-@pytest.fixture(scope="session")
-def cloud_database(make_database: Callable[..., str], engine_template: str) -> str:
-    """A database with all tables."""
-    url = unsafe(make_database(engine_template))
-    engine = connect(url, pool_size=1)
-    metadata.create_all(engine)
-    engine.dispose()
-    return url
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ from tests.api.compute.api_clients import Person, done, message
 from tests.api.reservation.api_clients import Deployment, Doorkeeper
 from tests.compute.cells.server_tree import LEAF_PATH, ServerTree, server_tree
 from tests.compute.cells.tree import CellDatabases
-from tests.compute.cloud_factory import unsafe
+from tests.databases import unsafe
 from tests.flask_apps import app_of
 from tests.installed_plugins import installed_plugins
 
@@ -46,9 +46,9 @@ class Top:
 
 @pytest.fixture(scope="module")
 def standing(
-    make_database: Callable[..., str], engine_template: str, tmp_path_factory: pytest.TempPathFactory
+    make_database: Callable[..., str], cloud_template: str, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Top]:
-    databases, home = CellDatabases(lambda: unsafe(make_database(engine_template))), tmp_path_factory.mktemp("cells")
+    databases, home = CellDatabases(lambda: unsafe(make_database(cloud_template))), tmp_path_factory.mktemp("cells")
     with server_tree(databases, home, scheduler_retries=0, call_timeout=20.0) as cells:
         for name in cells.tree.places:
             services.furnish(cells.tree[name])

@@ -28,7 +28,11 @@ def fake() -> Iterator[FakeKeystone]:
 
 @pytest.fixture
 def settings(fake: FakeKeystone, tmp_path: Path) -> Settings:
-    return Settings(home=tmp_path, identity="keystone", keystone_cloud="keystone", keystone_config=fake.cloud(tmp_path))
+    return _settings(tmp_path, fake)
+
+
+def _settings(home: Path, fake: FakeKeystone) -> Settings:
+    return Settings(home=home, identity="keystone", keystone_cloud="keystone", keystone_config=fake.cloud(home))
 
 
 def app(settings: Settings) -> Flask:
@@ -37,14 +41,23 @@ def app(settings: Settings) -> Flask:
     return app_of(Deployment(settings, Climate(nothing, FakeCloud({}), {}, settings), identity))
 
 
+@pytest.fixture(scope="module")
+def outside(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Flask, FakeKeystone]]:
+    """An application whose identity is elsewhere, for tests that ask it nothing that Keystone hears of."""
+    home = tmp_path_factory.mktemp("home")
+    with running() as fake:
+        yield app(_settings(home, fake)), fake
+
+
 @pytest.mark.parametrize("method", ["GET", "POST", "PUT", "PATCH", "DELETE"])
 @pytest.mark.parametrize(
     "path", ["/identity", "/identity/", "/identity/v3", "/identity/v3/auth/tokens", "/identity/x/y"]
 )
 def test_each_path_of_identity_answers_where_keystone_is(
-    settings: Settings, fake: FakeKeystone, method: str, path: str
+    outside: tuple[Flask, FakeKeystone], method: str, path: str
 ) -> None:
-    answer = app(settings).test_client().open(path, method=method)
+    asked, fake = outside
+    answer = asked.test_client().open(path, method=method)
     assert answer.status_code == 404
     assert fake.url in answer.get_json()["error"]["message"]
     assert fake.log == []

@@ -12,8 +12,8 @@ V3 = "/identity/v3"
 
 
 @pytest.fixture
-def admin(make_database: Callable[..., str], tmp_path: Path) -> Iterator[Asker]:
-    with place(make_database(), tmp_path) as here:
+def admin(make_database: Callable[..., str], cloud_template: str, tmp_path: Path) -> Iterator[Asker]:
+    with place(make_database(cloud_template), tmp_path) as here:
         asker = Asker(app_of(here))
         assert asker.sign_in("admin", here.password("admin"), "admin").status_code == 201
         yield asker

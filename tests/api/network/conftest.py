@@ -4,11 +4,11 @@ import pytest
 
 from climate.compute.network.network_options import NetworkOptions
 from tests.api.compute.api_clients import Person, World
-from tests.api.compute.conftest import admin, cloud_database, member, reader, stranger, there
+from tests.api.compute.conftest import admin, member, reader, stranger, there
 from tests.api.network.requests import N
 from tests.compute import network_factory
 
-__all__ = ["admin", "cloud_database", "member", "reader", "stranger", "there"]
+__all__ = ["admin", "member", "reader", "stranger", "there"]
 
 
 @pytest.fixture

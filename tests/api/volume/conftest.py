@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from tests.api.compute.api_clients import Person, World, done
-from tests.api.compute.conftest import admin, cloud_database, member, reader, stranger, there
+from tests.api.compute.conftest import admin, member, reader, stranger, there
 
-__all__ = ["admin", "cloud_database", "member", "reader", "stranger", "there"]
+__all__ = ["admin", "member", "reader", "stranger", "there"]
 
 R = "/reservation/v1"
 

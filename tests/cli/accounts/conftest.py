@@ -50,8 +50,8 @@ class Accounts:
 
 
 @pytest.fixture(scope="session")
-def scratch(make_database: Callable[..., str]) -> str:
-    return make_database()
+def scratch(make_database: Callable[..., str], cloud_template: str) -> str:
+    return make_database(cloud_template)
 
 
 @pytest.fixture

@@ -17,12 +17,12 @@ from climate import log_setup
 from climate.cli import run
 from climate.identity import first_start
 from tests.cli.conftest import Ran
-from tests.compute.zones.conftest import lone, standing, zone_template
+from tests.compute.zones.conftest import lone, standing
 from tests.compute.zones.tree import Tree
 from tests.flask_apps import app_of
 from tests.identity.identity_factory import Asker, served
 
-__all__ = ["lone", "standing", "zone_template"]
+__all__ = ["lone", "standing"]
 
 URL = "http://child.example:8000/compute/v2.1"
 

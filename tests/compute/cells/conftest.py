@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 
 from tests.compute.cells.tree import CellDatabases, Tree, tree
-from tests.compute.cloud_factory import unsafe
+from tests.databases import unsafe
 
 
 @pytest.fixture(scope="session")
-def cell_databases(make_database: Callable[..., str]) -> CellDatabases:
-    return CellDatabases(lambda: unsafe(make_database()))
+def cell_databases(make_database: Callable[..., str], cloud_template: str) -> CellDatabases:
+    return CellDatabases(lambda: unsafe(make_database(cloud_template)))
 
 
 @pytest.fixture

@@ -24,8 +24,8 @@ LENT = "11111111-1111-4111-8111-111111111111"
 
 
 @pytest.fixture
-def here(make_database: Callable[..., str], tmp_path: Path) -> Iterator[Place]:
-    with place(make_database(), tmp_path, [node(name) for name in ("n1", "n2", "n3")]) as found:
+def here(cloud_database: str, tmp_path: Path) -> Iterator[Place]:
+    with place(cloud_database, tmp_path, [node(name) for name in ("n1", "n2", "n3")]) as found:
         yield found
 
 

@@ -12,8 +12,10 @@ from climate.compute import Compute
 from climate.compute.nodes.services import IMAGE_ID
 from climate.compute.scheduler.hosts.snapshot_cache import Roster
 from climate.compute.zones.builds import builds, provisioning
+from climate.store.tables.leases import leases
 from tests.compute.zones import tree as trees
 from tests.compute.zones.tree import Tree, Zone
+from tests.databases import dependants, empty
 
 REFUSAL = "Ill-formed or incorrectly routed 'blob' data sent to instance create request."
 SPEC: Mapping[str, Any] = {
@@ -31,8 +33,9 @@ CLEAR = (
     "DELETE FROM compute_vifs",
     "DELETE FROM compute_servers",
     "UPDATE compute_nodes SET used_vcpus = 0, used_ram_mb = 0, used_disk_mb = 0, used_servers = 0",
-    "TRUNCATE leases CASCADE",
 )
+LEASES = dependants(leases)
+"""The leases of the engine, and all that refers to them."""
 
 
 @contextmanager
@@ -61,6 +64,7 @@ def cleared(tree: Tree) -> Tree:
         with zone.compute.engine.begin() as conn:
             for statement in CLEAR:
                 conn.execute(text(statement))
+            empty(conn, LEASES)
         object.__setattr__(zone.deployment, "compute", replace(zone.compute, roster=Roster()))
         zone.people.clear()
     tree.asked.clear()

@@ -1,4 +1,4 @@
-"""Trees of zones; the database that theirs are made from exists once per session."""
+"""Trees of zones."""
 
 from collections.abc import Callable, Iterator
 
@@ -9,17 +9,12 @@ from tests.compute.zones import tree as trees
 from tests.compute.zones.tree import Tree
 
 
-@pytest.fixture(scope="session")
-def zone_template(make_database: Callable[..., str]) -> str:
-    return trees.template(make_database)
-
-
 @pytest.fixture(scope="module")
 def standing(
-    make_database: Callable[..., str], zone_template: str, tmp_path_factory: pytest.TempPathFactory
+    make_database: Callable[..., str], cloud_template: str, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Tree]:
     """One zone for all tests of a module."""
-    with trees.tree(make_database, zone_template, tmp_path_factory.mktemp("lone"), ("parent",)) as found:
+    with trees.tree(make_database, cloud_template, tmp_path_factory.mktemp("lone"), ("parent",)) as found:
         yield found
 
 
@@ -34,12 +29,12 @@ def lone(standing: Tree) -> Tree:
 def standing_family(
     request: pytest.FixtureRequest,
     make_database: Callable[..., str],
-    zone_template: str,
+    cloud_template: str,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Tree]:
     """One tree for all tests of a module, in memory and over HTTP."""
     home, sockets = tmp_path_factory.mktemp("family"), request.param == "sockets"
-    with trees.tree(make_database, zone_template, home, sockets=sockets) as found:
+    with trees.tree(make_database, cloud_template, home, sockets=sockets) as found:
         yield found
 
 
@@ -55,10 +50,12 @@ def family(standing_family: Tree) -> Tree:
 
 @pytest.fixture(scope="module")
 def standing_plans(
-    make_database: Callable[..., str], zone_template: str, tmp_path_factory: pytest.TempPathFactory
+    make_database: Callable[..., str], cloud_template: str, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Tree]:
     """One tree for all tests of a module; each zone has a key for build plans."""
-    with build_plan_trees.planned(make_database, zone_template, tmp_path_factory.mktemp("plans"), trees.NAMES) as found:
+    with build_plan_trees.planned(
+        make_database, cloud_template, tmp_path_factory.mktemp("plans"), trees.NAMES
+    ) as found:
         yield found
 
 

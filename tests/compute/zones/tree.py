@@ -1,6 +1,6 @@
 """Several complete zones in one process: each with a database, users, nodes and an API of its own."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from flask import Flask
-from sqlalchemy import make_url, text
+from sqlalchemy import make_url
 from werkzeug.test import TestResponse
 
 from climate import bootstrap, identity
@@ -22,18 +22,22 @@ from climate.compute.zones import registry
 from climate.compute.zones.http.transport import Outcome, Talk, Transport
 from climate.compute.zones.models import ChildZone
 from climate.configuration import zones as zone_settings
-from climate.identity.store.tables import metadata as identity_tables
 from climate.settings import Settings
-from climate.store.engine import connect
-from climate.store.tables.leases import metadata as engine_tables
-from tests.compute.cloud_factory import Rings, node, unsafe
+from tests.compute.cloud_factory import Rings, node
 from tests.compute.zones.in_process_http import Application, Sockets, Wires
+from tests.databases import dependants, empty, unsafe
 from tests.flask_apps import app_of
 from tests.identity.identity_factory import QUICK, Asker, served
 
 C = "/compute/v2.1"
 PATIENT = 120.0
 """Deadline of a talk, in seconds, so that a busy machine makes no test red."""
+
+
+FORGOTTEN = dependants(
+    *(compute_tables.tables[f"compute_{name}"] for name in ("zones", "service_capabilities", "zone_servers"))
+)
+"""What a zone knows of its children."""
 
 
 @dataclass
@@ -99,8 +103,8 @@ class Zone:
     def forget_zones(self) -> None:
         """Forget all children, reports and placed servers; ids begin at 1 again."""
         with self.compute.engine.begin() as conn:
-            tables = "compute_zones, compute_service_capabilities, compute_zone_servers"
-            conn.execute(text(f"TRUNCATE {tables} RESTART IDENTITY CASCADE"))
+            empty(conn, FORGOTTEN)
+            conn.exec_driver_sql("SELECT setval(pg_get_serial_sequence('compute_zones', 'id'), 1, false)")
 
     def token(self, user: str) -> str:
         return self.person(user).token
@@ -161,16 +165,6 @@ class Tree:
             return zone.app(environ, start_response)
 
         return application
-
-
-def template(make_database: Callable[..., str]) -> str:
-    """The name of a database with the tables of everything, to make others from."""
-    url = unsafe(make_database())
-    engine = connect(url, pool_size=1)
-    for tables in (engine_tables, identity_tables, compute_tables):
-        tables.create_all(engine)
-    engine.dispose()
-    return str(make_url(url).database)
 
 
 def zone(tree: Tree, name: str, database: str, home: Path, settings: Mapping[str, Any]) -> Zone:

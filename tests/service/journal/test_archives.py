@@ -27,6 +27,7 @@ from climate.service.leases.update import Changes
 from climate.store.journal import archives as stored
 from climate.store.leases import leases as rows_of
 from climate.store.tables import metadata
+from tests.campaign import cases
 from tests.conftest import ADMIN, MEMBER, STRANGER, Clock
 from tests.service.lease_actions import get, make, rows, run_due
 
@@ -221,7 +222,7 @@ def test_a_name_with_an_end_of_a_line_is_read_again(climate: Climate, clock: Clo
     assert leases.history(climate, MEMBER, lease.id) == told
 
 
-@pytest.mark.parametrize("turn", ["first", "last"])
+@pytest.mark.parametrize("turn", cases(["first", "last"], {"last"}))
 @pytest.mark.parametrize("kind", STEPS)
 def test_a_run_that_is_killed_is_gone_on_with(scene: Scene, kind: str, turn: str) -> None:
     before, made = scene.facts(), Counter[str]()

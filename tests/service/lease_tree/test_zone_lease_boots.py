@@ -22,9 +22,11 @@ WHOLE_HOST = "4"
 
 
 @pytest.fixture(scope="module")
-def standing(make_database: Callable[..., str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Family]:
+def standing(
+    make_database: Callable[..., str], cloud_template: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Family]:
     below = {"left": "parent", "right": "parent", "grandchild": "left"}
-    with family_of(make_database, tmp_path_factory.mktemp("boots"), below) as found:
+    with family_of(make_database, cloud_template, tmp_path_factory.mktemp("boots"), below) as found:
         yield found
 
 

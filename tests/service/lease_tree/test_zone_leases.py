@@ -39,8 +39,10 @@ LONG = HOLD.total_seconds() + 60
 
 
 @pytest.fixture(scope="module")
-def standing(make_database: Callable[..., str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Family]:
-    with family_of(make_database, tmp_path_factory.mktemp("family")) as found:
+def standing(
+    make_database: Callable[..., str], cloud_template: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Family]:
+    with family_of(make_database, cloud_template, tmp_path_factory.mktemp("family")) as found:
         yield found
 
 
@@ -419,8 +421,12 @@ def test_a_member_of_the_parent_is_no_administrator_of_the_child(family: Family)
 
 
 @pytest.fixture(scope="module")
-def standing_line(make_database: Callable[..., str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Family]:
-    with family_of(make_database, tmp_path_factory.mktemp("line"), {"left": "parent", "grandchild": "left"}) as found:
+def standing_line(
+    make_database: Callable[..., str], cloud_template: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Family]:
+    with family_of(
+        make_database, cloud_template, tmp_path_factory.mktemp("line"), {"left": "parent", "grandchild": "left"}
+    ) as found:
         yield found
 
 

@@ -12,16 +12,20 @@ from tests.service.zone_tree import Family, family_of, hosts_wanted
 
 
 @pytest.fixture
-def family(make_database: Callable[..., str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Family]:
+def family(
+    make_database: Callable[..., str], cloud_template: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Family]:
     """A family whose child the test may remove."""
-    with family_of(make_database, tmp_path_factory.mktemp("removal"), {"left": "parent"}) as found:
+    with family_of(make_database, cloud_template, tmp_path_factory.mktemp("removal"), {"left": "parent"}) as found:
         yield found
 
 
 @pytest.fixture(scope="module")
-def whole_family(make_database: Callable[..., str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Family]:
+def whole_family(
+    make_database: Callable[..., str], cloud_template: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Family]:
     """A family for refused removals, which leave it as it is."""
-    with family_of(make_database, tmp_path_factory.mktemp("refusals"), {"left": "parent"}) as family:
+    with family_of(make_database, cloud_template, tmp_path_factory.mktemp("refusals"), {"left": "parent"}) as family:
         yield family
 
 

@@ -12,6 +12,7 @@ from structlog.testing import capture_logs
 
 from climate.cloud import Loan, Return, Trouble
 from climate.cloud.bundled import BundledCloud
+from climate.compute import Compute
 from climate.compute.nodes import services
 from climate.context import Climate
 from climate.domain.lease import Lease
@@ -21,10 +22,9 @@ from climate.service.leases.leases import Order
 from climate.settings import Settings
 from climate.store.engine import database_time
 from climate.store.leases.event_claims import Message
-from tests.api.compute.api_clients import forget
-from tests.compute.cloud_factory import node, place, unsafe
+from tests.api.compute.api_clients import ENGINE_TABLES
+from tests.compute.cloud_factory import node, place
 from tests.conftest import ADMIN, MEMBER
-from tests.databases import Databases
 from tests.installed_plugins import installed_plugins
 from tests.service.lease_actions import hosts_wanted, run
 
@@ -114,17 +114,24 @@ class Watched(BundledCloud):
         return super().take_back_together(returns)
 
 
+def _engine_of(compute: Compute) -> Climate:
+    settings = Settings(home=compute.home, minutes_before_end=0)
+    return Climate(compute.engine, BundledCloud(compute), installed_plugins(), settings)
+
+
+def _register(compute: Compute) -> None:
+    """Register all nodes as hosts of leases, and create what a new cloud has."""
+    services.furnish(compute)
+    for name in NODES:
+        inventory.register(_engine_of(compute), ADMIN, name, {})
+
+
 @contextmanager
-def eight_hosts(make_database: Databases, engine_template: str, home: Path) -> Iterator[Here]:
-    """Yield an engine over eight hosts."""
-    with place(unsafe(make_database(engine_template)), home, [node(name) for name in NODES]) as found:
-        forget(found.compute.engine)
-        services.furnish(found.compute)
-        settings = Settings(home=home, minutes_before_end=0)
-        climate = Climate(found.compute.engine, BundledCloud(found.compute), installed_plugins(), settings)
-        for name in NODES:
-            inventory.register(climate, ADMIN, name, {})
-        there = Here(climate)
+def eight_hosts(database: str, home: Path) -> Iterator[Here]:
+    """Yield an engine over eight hosts, in a database with all tables."""
+    nodes = [node(name) for name in NODES]
+    with place(database, home, nodes, tables=ENGINE_TABLES, furnish=_register) as found:
+        there = Here(climate := _engine_of(found.compute))
         there.climate = replace(climate, now=there.time)
         with capture_logs():  # to render all that a traceback refers to takes a minute
             yield there

@@ -20,14 +20,13 @@ from climate.store.leases.claim_portions import Batched
 from plugins.physical_host import PhysicalHost
 from tests.compute.cloud_factory import request
 from tests.conftest import ADMIN, MEMBER
-from tests.databases import Databases
 from tests.scenarios.test_statement_counts import counted
 from tests.service.leases.batches import Here, eight_hosts, run_alone
 
 
 @pytest.fixture
-def here(make_database: Databases, engine_template: str, tmp_path: Path) -> Iterator[Here]:
-    with eight_hosts(make_database, engine_template, tmp_path) as found:
+def here(cloud_database: str, tmp_path: Path) -> Iterator[Here]:
+    with eight_hosts(cloud_database, tmp_path) as found:
         yield found
 
 

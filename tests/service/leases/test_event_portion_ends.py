@@ -15,14 +15,13 @@ from climate.service.journal import check
 from climate.service.leases import event_dispatch, event_portions, leases
 from tests.compute.cloud_factory import request
 from tests.conftest import MEMBER
-from tests.databases import Databases
 from tests.scenarios.test_statement_counts import counted
 from tests.service.leases.batches import Here, eight_hosts, host_of, run_alone, watched
 
 
 @pytest.fixture
-def here(make_database: Databases, engine_template: str, tmp_path: Path) -> Iterator[Here]:
-    with eight_hosts(make_database, engine_template, tmp_path) as found:
+def here(cloud_database: str, tmp_path: Path) -> Iterator[Here]:
+    with eight_hosts(cloud_database, tmp_path) as found:
         yield found
 
 

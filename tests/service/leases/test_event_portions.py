@@ -24,7 +24,6 @@ from climate.store.leases.claim_portions import MOST_EVENTS, MOST_HOSTS, Batched
 from climate.store.leases.event_claims import Message
 from plugins.physical_host import PhysicalHost
 from tests.conftest import ADMIN
-from tests.databases import Databases
 from tests.scenarios.test_statement_counts import counted
 from tests.service.lease_actions import run
 from tests.service.leases.batches import Here, eight_hosts, host_of, run_alone, watched
@@ -35,8 +34,8 @@ from workers.tasks import Desk
 
 
 @pytest.fixture
-def here(make_database: Databases, engine_template: str, tmp_path: Path) -> Iterator[Here]:
-    with eight_hosts(make_database, engine_template, tmp_path) as found:
+def here(cloud_database: str, tmp_path: Path) -> Iterator[Here]:
+    with eight_hosts(cloud_database, tmp_path) as found:
         yield found
 
 

@@ -189,7 +189,7 @@ def differs(present: Reservation, changes: Mapping[Any, Mapping[str, Any]]) -> b
     return any(present.spec.get(name) != value for name, value in changes.get(present.id, {}).items())
 
 
-@pytest.mark.parametrize("seed", cases(range(24), range(4), (4, 5)))
+@pytest.mark.parametrize("seed", cases(range(24), range(2), (2, 3)))
 def test_leases_of_several_reservations_are_granted_exactly_if_they_fit(
     small: Climate, clock: Clock, seed: int
 ) -> None:

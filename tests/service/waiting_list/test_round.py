@@ -25,6 +25,7 @@ from climate.service.waiting_list import places
 from climate.service.waiting_list import round as waiting_round
 from climate.store.leases import waiting_list
 from climate.store.leases.leases import Listing
+from tests.campaign import cases
 from tests.conftest import ADMIN, MEMBER, STRANGER, Clock
 from tests.domain.test_waiting import Cluster, follow_the_rule
 from tests.scenarios.test_races import at_once, nothing_is_promised_twice
@@ -201,7 +202,7 @@ def entry_of(lease: Lease) -> Entry:
     return Entry(lease.id, lease.project_id, lease.user_id, lease.period, lease.wait_until, lease.created_at, asked)
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", cases(range(6), range(2)))
 def test_random_requests_are_served_as_the_slow_model_says(climate: Climate, clock: Clock, seed: int) -> None:
     chance = Random(seed)
     free = replaced(climate, waiting_per_project=-1, waiting_promises=2)

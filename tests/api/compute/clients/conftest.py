@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.compute.cloud_factory import unsafe
 from tests.compute.served_cloud import Served, served
+from tests.databases import unsafe
 from tests.system.openstack_shells import Said, Shells
 from tests.system.stack import await_so
 
@@ -56,10 +56,10 @@ class Person:
 
 @pytest.fixture(scope="session")
 def cloud(
-    make_database: Callable[..., str], engine_template: str, tmp_path_factory: pytest.TempPathFactory
+    make_database: Callable[..., str], cloud_template: str, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Served]:
     """A served deployment."""
-    database = unsafe(make_database(engine_template))
+    database = unsafe(make_database(cloud_template))
     with served(database, tmp_path_factory.mktemp("home"), NODES) as found:
         yield found
 

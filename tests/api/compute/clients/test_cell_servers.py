@@ -16,8 +16,8 @@ from tests.api.compute.clients.conftest import Person
 from tests.api.reservation.api_clients import Deployment
 from tests.compute.cells.server_tree import ServerTree, server_tree
 from tests.compute.cells.tree import CellDatabases
-from tests.compute.cloud_factory import unsafe
 from tests.compute.served_cloud import BEAT_SECONDS, repeated
+from tests.databases import unsafe
 from tests.flask_apps import app_of
 from tests.identity import identity_factory as people
 from tests.installed_plugins import installed_plugins
@@ -27,11 +27,11 @@ from tests.system.stack import await_so, free_port
 
 @pytest.fixture(scope="module")
 def user(
-    make_database: Callable[..., str], engine_template: str, tmp_path_factory: pytest.TempPathFactory
+    make_database: Callable[..., str], cloud_template: str, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Person]:
     """A member of the project demo of the top cell."""
     home = tmp_path_factory.mktemp("cells")
-    databases = CellDatabases(lambda: unsafe(make_database(engine_template)))
+    databases = CellDatabases(lambda: unsafe(make_database(cloud_template)))
     with server_tree(databases, home) as cells, ExitStack() as stack:
         beat(cells)
         for name in cells.tree.places:

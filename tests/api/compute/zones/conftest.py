@@ -1,5 +1,5 @@
 """The same trees as for the verbs."""
 
-from tests.compute.zones.conftest import family, lone, standing, standing_family, zone_template
+from tests.compute.zones.conftest import family, lone, standing, standing_family
 
-__all__ = ["family", "lone", "standing", "standing_family", "zone_template"]
+__all__ = ["family", "lone", "standing", "standing_family"]

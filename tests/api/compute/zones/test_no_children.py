@@ -13,14 +13,14 @@ from climate.compute.nodes.services import IMAGE_ID
 from climate.compute.zones import registry
 from climate.compute.zones.builds import builds
 from climate.compute.zones.options import Zones
-from tests.compute.zones.conftest import lone, standing, zone_template
+from tests.compute.zones.conftest import lone, standing
 from tests.compute.zones.tree import LATEST, C, Tree, Zone
 from tests.flask_apps import app_of
 from tests.identity.identity_factory import Asker
 from workers.poller import Poller
 from workers.work_listener import News
 
-__all__ = ["lone", "standing", "zone_template"]
+__all__ = ["lone", "standing"]
 
 ACCOUNT = {"api_url": "http://child", "username": "u", "password": "correct horse"}
 SERVER = {"server": {"name": "s", "imageRef": IMAGE_ID, "flavorRef": "1", "networks": "none"}}

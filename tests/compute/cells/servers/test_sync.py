@@ -21,7 +21,8 @@ from climate.compute.servers import actions, create, properties
 from climate.compute.store.cells import changes
 from climate.compute.store.cells import servers as cell_servers
 from tests.campaign import length
-from tests.compute.cloud_factory import HUGE, Place, node, place, request, unsafe
+from tests.compute.cloud_factory import HUGE, Place, node, place, request
+from tests.databases import unsafe
 
 CELL = "api!child-cell2!grandchild-cell1"
 BY = {"project_id": "demo", "user_id": "dora", "request_id": "req-1"}
@@ -62,8 +63,8 @@ class Line:
 
 
 @pytest.fixture(scope="module")
-def databases(make_database: Callable[..., str]) -> tuple[str, str]:
-    return unsafe(make_database()), unsafe(make_database())
+def databases(make_database: Callable[..., str], cloud_template: str) -> tuple[str, str]:
+    return unsafe(make_database(cloud_template)), unsafe(make_database(cloud_template))
 
 
 @pytest.fixture(scope="module")
