@@ -69,8 +69,8 @@ class Side:
 
 def _measure(settings: Settings, sides: list[Side], known: int, short: bool) -> None:
     token = processes.token(settings)
-    for side in sides:  # every thread makes its plans and statements once
-        _run(side.settings, token, side.path, 200, seed_of=900)
+    for side in sides:
+        _warm_up(side, token)
     for turn in range(TURNS):
         for side in sides if turn % 2 else sides[::-1]:
             side.ask(token, (1000 if short else 4000) // TURNS, seed_of=1 + turn * CLIENTS)
@@ -93,9 +93,20 @@ def _measure(settings: Settings, sides: list[Side], known: int, short: bool) -> 
         line(f"{known:,} leases: statuses other than 201", wrong)
 
 
-def _run(settings: Settings, token: str, path: str, requests: int, seed_of: int) -> list[Answer]:
-    connections = [Connection(settings, token) for _ in range(CLIENTS)]
-    bodies = [islice(_bodies(seed_of + number), requests // CLIENTS) for number in range(CLIENTS)]
+def _warm_up(side: Side, token: str) -> None:
+    """Let every thread make its connection to the database, its plans and its statements once.
+
+    The clients of one turn may all meet the same process, so there are several for each thread of all processes.
+    """
+    threads = side.settings.web_processes * side.settings.web_threads
+    _run(side.settings, token, side.path, 20 * threads, seed_of=900, clients=2 * threads)
+
+
+def _run(
+    settings: Settings, token: str, path: str, requests: int, seed_of: int, clients: int = CLIENTS
+) -> list[Answer]:
+    connections = [Connection(settings, token) for _ in range(clients)]
+    bodies = [islice(_bodies(seed_of + number), requests // clients) for number in range(clients)]
     try:
         return [answer for some in at_once(connections, path, bodies) for answer in some]
     finally:

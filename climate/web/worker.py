@@ -23,6 +23,7 @@ from typing import Any
 from gunicorn.workers.gthread import TConn, ThreadWorker  # type: ignore[import-untyped]
 
 from climate.web import garbage
+from climate.web.accept_turns import AcceptsInTurn
 from climate.web.refusals import LATE, LONG_HEAD, RefusesInJson, answer
 from climate.web.request_framing import Arrival, Framing
 
@@ -50,10 +51,8 @@ TAKE_SECONDS = 2.0
 
 LINGER_SECONDS = 2.0
 """Time for a client to take the last answer before its connection is closed, in seconds."""
-
 STREAMS = 2
 """Requests with long bodies that a process serves at once, beside its threads."""
-
 DOWNLOADS = 8
 """Contents of images that a process sends at once, beside its threads."""
 
@@ -255,7 +254,7 @@ class Waiting:
     """Bytes of its answer that are counted as kept."""
 
 
-class BufferingWorker(RefusesInJson, ThreadWorker):  # type: ignore[misc]
+class BufferingWorker(RefusesInJson, AcceptsInTurn, ThreadWorker):  # type: ignore[misc]
     """Gives to a thread only what has arrived."""
 
     head_seconds, body_seconds = HEAD_SECONDS, BODY_SECONDS
@@ -296,6 +295,7 @@ class BufferingWorker(RefusesInJson, ThreadWorker):  # type: ignore[misc]
             elif error.errno not in (errno.EAGAIN, errno.ECONNABORTED, errno.EWOULDBLOCK):
                 raise
             return
+        self.leave_next()
         client = self.client_socket(fileno=accepted.detach())
         self.nr_conns += 1
         self._begin(TConn(self.cfg, client, address, listener.getsockname()))
