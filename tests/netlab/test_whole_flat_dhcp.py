@@ -74,6 +74,25 @@ def test_a_floating_address_is_reached_from_outside_until_it_is_taken_away(place
         place.delete(server_id)
 
 
+@pytest.mark.parametrize(
+    ("quiet", "still", "again"), [("pause", "PAUSED", "unpause"), ("suspend", "SUSPENDED", "resume")]
+)
+def test_a_server_that_stands_still_is_silent_and_keeps_its_addresses(
+    place: Region, quiet: str, still: str, again: str
+) -> None:
+    (server,) = place.running("still")
+    try:
+        address, floating = place.addresses(server)[0], place.floating(server)["floating_ip_address"]
+        await_so(lambda: place.reached(floating), 60, "an answer from outside")
+        for verb, status in ((quiet, still), (again, "ACTIVE")):
+            assert place.member.ask("POST", f"{COMPUTE}/servers/{server}/action", {verb: None}).status_code == 202
+            await_so(lambda wanted=status: place.server(server)["status"] == wanted, 60, status)  # type: ignore[misc]
+            await_so(lambda up=status == "ACTIVE": place.reached(floating) is up, 60, f"the answer when {status}")  # type: ignore[misc]
+        assert place.configured(server) == address
+    finally:
+        place.delete(server)
+
+
 def test_a_server_with_a_port_has_its_address_and_is_filtered_by_its_groups(place: Region) -> None:
     member, network = place.member, "/network/v2.0"
     group = _made(member, "security-groups", "security_group", {"name": "closed"})
