@@ -23,6 +23,10 @@ MOST_TRIES = 20_000
 """Maximum number of matchings in one search; some seconds."""
 
 
+ONE_DAY = 86400
+"""Seconds."""
+
+
 class Mode(StrEnum):
     """Order of the possible times."""
 
@@ -86,6 +90,8 @@ class _Search:
     question: Question
     counts: Mapping[int, Steps]
     """Free numbers by start for each demand of whole hosts, by its index."""
+    most: Mapping[int, int]
+    """Maximum number of each of these demands."""
     work: _Work = field(default_factory=_Work)
 
 
@@ -106,9 +112,9 @@ def candidates(question: Question) -> Iterator[Candidate]:
 
 
 def _begun(question: Question) -> _Search:
-    demands = enumerate(question.demands)
-    counts = {place: one.counts(question.length) for place, one in demands if isinstance(one, WholeDemand)}
-    return _Search(question, counts)
+    whole = {place: one for place, one in enumerate(question.demands) if isinstance(one, WholeDemand)}
+    counts = {place: one.counts(question.length) for place, one in whole.items()}
+    return _Search(question, counts, {place: one.most for place, one in whole.items()})
 
 
 def _found(search: _Search) -> Iterator[Candidate]:
@@ -125,10 +131,19 @@ def _starts(search: _Search) -> Iterator[int]:
         yield from [begin for begin, end in question.openings[:1] if begin + question.length <= end]
         return
     step, changes = question.step, _changes(question)
-    for begin, end in _possible(search):
+    for begin, end in (piece for span in _possible(search) for piece in _pieces(span)):
         first = -(-begin // step) * step
         known = (one for some in changes for one in some[bisect_right(some, first - step) : bisect_left(some, end)])
         yield from sorted({start for one in known if (start := -(-one // step) * step) < end})
+
+
+def _pieces(span: Span) -> Iterator[Span]:
+    """Yield the parts of a span, a day and then ever longer, so that a first start needs no look at all of them."""
+    begin, length = span[0], ONE_DAY
+    while begin + length < span[1]:
+        yield begin, begin + length
+        begin, length = begin + length, 2 * length
+    yield begin, span[1]
 
 
 def _changes(question: Question) -> list[Sequence[int]]:
@@ -159,15 +174,14 @@ def _cheapest(search: _Search) -> Iterator[Candidate]:
 
 
 def _most(search: _Search) -> Iterator[Candidate]:
-    demands = search.question.demands
-    shared = sum(demand.amount for demand in demands if isinstance(demand, SharedDemand))
-    whole = [(steps, demands[place]) for place, steps in search.counts.items()]
-
-    def bound(start: int) -> int:
-        return shared + sum(min(one.most, steps.at(start)) for steps, one in whole if isinstance(one, WholeDemand))
-
-    bounds = ((bound(start), start) for start in _starts(search))
-    yield from _best_first(bounds, lambda start: _tried(search, start), lambda found: sum(found.counts))
+    """Yield the leases with the most resources first. The counts are bounds, which a matching or a limit may reduce."""
+    demands, starts = search.question.demands, list(_starts(search))
+    bounds = [sum(demand.amount for demand in demands if isinstance(demand, SharedDemand))] * len(starts)
+    for place, steps in search.counts.items():
+        most = search.most[place]
+        bounds = [bound + min(most, steps.at(start)) for bound, start in zip(bounds, starts, strict=True)]
+    known = zip(bounds, starts, strict=True)
+    yield from _best_first(known, lambda start: _tried(search, start), lambda found: sum(found.counts))
 
 
 def _longest(search: _Search) -> Iterator[Candidate]:
