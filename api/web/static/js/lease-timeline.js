@@ -144,8 +144,8 @@ class LeaseTimeline extends HTMLElement {
       event.preventDefault();
       this.move(Math.sign(event.deltaY || event.deltaX) * this.span / 8);
     }, { passive: false });
-    addEventListener("beforeprint", () => this.draw(true));
-    addEventListener("afterprint", () => this.draw());
+    addEventListener("beforeprint", () => { this.isPrinted = true; this.drawNow(); });
+    addEventListener("afterprint", () => { this.isPrinted = false; this.draw(); });
     this.resizes = new ResizeObserver(() => { this.drawHead(); this.draw(); });
     this.resizes.observe(this.grid);
   }
@@ -377,17 +377,16 @@ class LeaseTimeline extends HTMLElement {
     this.draw();
   }
 
-  draw(all = false) {
-    if (this.frame && !all) return;
-    if (all) { this.drawNow(true); return; }
+  draw() {
+    if (this.frame) return;
     this.frame = requestAnimationFrame(() => { this.frame = 0; this.drawNow(); });
   }
 
-  drawNow(all = false) {
+  drawNow() {
     if (!this.items.length) { for (const one of this.drawn.values()) one.element.remove(); this.drawn.clear(); return; }
     const top = this.grid.scrollTop;
-    const first = all ? 0 : Math.max(0, this.itemAt(top) - OVERSCAN);
-    const last = all ? Math.min(this.items.length, PRINTED) - 1 : Math.min(this.items.length - 1, this.itemAt(top + this.grid.clientHeight) + OVERSCAN);
+    const first = this.isPrinted ? 0 : Math.max(0, this.itemAt(top) - OVERSCAN);
+    const last = this.isPrinted ? Math.min(this.items.length, PRINTED) - 1 : Math.min(this.items.length - 1, this.itemAt(top + this.grid.clientHeight) + OVERSCAN);
     const wanted = new Set();
     for (let place = first; place <= last; place += 1) {
       const item = this.items[place];
