@@ -98,6 +98,8 @@ class Ask:
     """Id of a new reservation."""
     project_id: str = ""
     """Project of the lease, since an administrator may update a lease of another project."""
+    held_until: datetime | None = None
+    """End of the holds of a sub-lease, which is that of its parent's holds."""
 
     @property
     def owner(self) -> str:
@@ -126,7 +128,8 @@ class Ask:
     @property
     def window(self) -> Period:
         """Return the time for which hosts have to be free."""
-        return self.period.longer(self.margin)
+        window = self.period.longer(self.margin)
+        return window if self.held_until is None else Period(window.start, max(window.end, self.held_until))
 
     @property
     def tail(self) -> int:

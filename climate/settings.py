@@ -61,7 +61,7 @@ class Settings:
     )
     preemption_notice: int = setting(
         120,
-        "Seconds between the warning of a preemptible lease and the time at which a host is taken from it.",
+        "Seconds between a warning and the time at which hosts are taken from a preemptible lease or for a sub-lease.",
         0,
         86400,
     )

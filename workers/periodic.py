@@ -34,6 +34,7 @@ from climate.service.leases import healing
 from climate.service.notifications import delivery, mail
 from climate.service.power import controller
 from climate.service.preemption import round as preemption
+from climate.service.subleases import round as subleases
 from climate.service.usage import round as usage
 from climate.service.waiting_list import round as waiting_list
 from climate.settings import Settings
@@ -47,6 +48,7 @@ Round = Callable[[Climate], object]
 ON_HOSTS: Sequence[Round] = (
     healing.heal_all,
     preemption.run_round,
+    subleases.run_round,
     recycling.run_round,
     cleaning.run_round,
     server_moves.run_round,

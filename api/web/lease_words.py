@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from climate.domain import preemption
+from climate.domain import preemption, sublease
 from climate.domain.facts import Fact
 from climate.domain.lease import Lease, Reservation, evolve
 from climate.domain.status import LeaseStatus
@@ -49,6 +49,12 @@ KINDS: Mapping[str, str] = {
     "LeasePartReleased": "Part released elsewhere",
     "LeaseGranted": "Hosts given to the waiting lease",
     "WaitExpired": "Wait ended in vain",
+    "HostsSublet": "Hosts promised to a sub-lease",
+    "SubletWarned": "Warning that hosts are taken for a sub-lease",
+    "SubletHostsTaken": "Hosts taken for a sub-lease",
+    "SubletHostsReturned": "Sub-lease over",
+    "SubleaseProlonged": "Hosts kept for longer, with the parent",
+    "SubleaseReturned": "Hosts returned to the parent",
     "PreemptionPlanned": "Host to be taken",
     "PreemptionWarned": "Warning that a host is taken",
     "HostPreempted": "Host taken",
@@ -95,6 +101,11 @@ def is_preemptible(lease: Lease) -> bool:
 def taken_at(lease: Lease) -> datetime | None:
     """Return the first time at which hosts of a preemptible lease are taken; None if none is to be taken."""
     return min((plan.take_at for one in lease.reservations for plan in one.preemptions), default=None)
+
+
+def subleases(lease: Lease) -> list[tuple[str, int]]:
+    """Return the open sub-leases of a lease, oldest first, each with its number of hosts."""
+    return [(str(number), hosts) for number, hosts in sublease.counts(lease.reservations).items()]
 
 
 def can_change(lease: Lease) -> bool:

@@ -15,6 +15,7 @@ from uuid import UUID
 from climate.domain.period import Period
 from climate.domain.preemption_facts import PreemptionFact
 from climate.domain.sharing import Sharing, SharingChanged
+from climate.domain.sublease_facts import ParentLease, SubleaseFact
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +120,8 @@ class LeaseCreated:
     """Series of which the lease is an occurrence."""
     sharing: Sharing | None = None
     """Further projects and users; None if there are none."""
+    parent: ParentLease | None = None
+    """Lease of which a sub-lease has its hosts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -394,6 +397,7 @@ Fact = (
     | WaitExpired
     | PartFact
     | PreemptionFact
+    | SubleaseFact
     | DeletionRequested
     | LeaseDeleted
 )

@@ -11,13 +11,13 @@ from functools import reduce
 from typing import Any
 from uuid import UUID
 
-from climate.domain import event_share, facts, preemption
+from climate.domain import event_share, facts, lease_part, preemption, sublease
 from climate.domain.errors import NotFound
 from climate.domain.event_share import OK, Share
+from climate.domain.event_times import in_order, not_beyond
 from climate.domain.facts import AddressHold, AmountHold, Fact, Hold
 from climate.domain.lease_part import Part
 from climate.domain.period import Period
-from climate.domain.preemption import Preemption
 from climate.domain.preemption_facts import HostPreempted, LeasePreempted, PreemptionPlanned, PreemptionWarned
 from climate.domain.sharing import NOT_SHARED, Sharing, SharingChanged
 from climate.domain.status import (
@@ -34,9 +34,9 @@ from climate.domain.status import (
     EventStatus,
     HoldState,
     LeaseStatus,
-    PartState,
     ReservationStatus,
 )
+from climate.domain.sublease_facts import ParentLease, SubleaseFact, SubletFact
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +61,10 @@ class Reservation:
     """Id of its aggregate in the cloud, if known. No fact holds it, because the cloud may recreate the aggregate."""
     amounts: tuple[AmountHold, ...] = ()
     """Amounts of countable resources that it holds."""
-    preemptions: tuple[Preemption, ...] = ()
+    preemptions: tuple[preemption.Preemption, ...] = ()
     """Plans to take hosts from it, if it is preemptible."""
+    sublets: sublease.Sublets = ()
+    """Hosts of it that are promised to sub-leases."""
 
     @property
     def lies_elsewhere(self) -> bool:
@@ -147,6 +149,8 @@ class Lease:
     """Series of which it is an occurrence."""
     sharing: Sharing = NOT_SHARED
     """Further projects whose servers may boot on it, and users who may see or prolong it."""
+    parent: ParentLease | None = None
+    """Lease of which a sub-lease has its hosts."""
 
     def event(self, key: EventKind | UUID) -> Event:
         """Return the event of that kind or id; raise NotFound if the lease has none."""
@@ -235,14 +239,19 @@ class Lease:
     def hold_state(self) -> HoldState:
         """Return the state of its holds. They are released last: a failed end keeps its hosts."""
         start, end = self._edges
-        if self.gone or end is DONE:
+        if (self.gone or end is DONE) and not self.owes_hosts:
             return HoldState.RELEASED
         return HoldState.HELD if start is UNDONE and not self.touched else HoldState.ACTIVE
 
     def hold_state_of(self, reservation: Reservation) -> HoldState:
         """Return the state of the holds of one reservation: released once the end is done for its type."""
         over = self.event(EventKind.END).is_done_for(reservation.resource_type)
-        return HoldState.RELEASED if over else self.hold_state
+        return HoldState.RELEASED if over and not self.owes_hosts else self.hold_state
+
+    @property
+    def owes_hosts(self) -> bool:
+        """Return whether it is a sub-lease that has not returned its hosts: it holds them even if it is over."""
+        return self.parent is not None and not self.parent.returned
 
     def state_of(self, reservation: Reservation, hold: AmountHold) -> HoldState:
         """Return the state of an amount: one that is kept outlasts a lease that was handed over."""
@@ -290,7 +299,8 @@ def evolve(lease: Lease | None, fact: Fact) -> Lease:
         return _created(fact)
     if lease is None:
         raise ValueError(f"{type(fact).__name__} before LeaseCreated")
-    return replace(_changed(lease, fact), version=lease.version + 1, updated_at=fact.at)
+    after = _sublet(lease, fact) if isinstance(fact, SubleaseFact) else _changed(lease, fact)
+    return replace(after, version=lease.version + 1, updated_at=fact.at)
 
 
 def _created(fact: facts.LeaseCreated) -> Lease:
@@ -301,10 +311,11 @@ def _created(fact: facts.LeaseCreated) -> Lease:
         user_id=fact.user_id,
         period=fact.period,
         reservations=tuple(map(_planned, fact.reservations)),
-        events=_in_order(Event(e.id, EventKind(e.kind), e.due_at, e.due_at, name=e.name) for e in fact.events),
+        events=in_order(Event(e.id, EventKind(e.kind), e.due_at, e.due_at, name=e.name) for e in fact.events),
         created_at=fact.at,
         series_id=fact.series_id,
         sharing=fact.sharing or NOT_SHARED,
+        parent=fact.parent,
     )
 
 
@@ -352,18 +363,9 @@ def _described(lease: Lease, fact: facts.LeaseRenamed | SharingChanged) -> Lease
 
 
 def _part_moved(lease: Lease, fact: facts.LeasePartHeld | facts.LeasePartConfirmed | facts.LeasePartReleased) -> Lease:
-    def moved(part: Part) -> Part:
-        if part.id != fact.part_id:
-            return part
-        if isinstance(fact, facts.LeasePartHeld):
-            held = replace(part, state=PartState.HELD, hosts=fact.hosts, lease_id=fact.lease_id)
-            return replace(held, reservation_id=fact.reservation_id)
-        is_confirmed = isinstance(fact, facts.LeasePartConfirmed)
-        return replace(part, state=PartState.CONFIRMED if is_confirmed else PartState.RELEASED)
-
     if fact.part_id not in {part.id for part in lease.parts}:
         raise NotFound(f"the lease has no part {fact.part_id}")
-    changed = (replace(r, parts=tuple(map(moved, r.parts))) for r in lease.reservations)
+    changed = (replace(r, parts=lease_part.moved(r.parts, fact)) for r in lease.reservations)
     return replace(lease, reservations=tuple(changed))
 
 
@@ -372,6 +374,18 @@ def _preempted(r: Reservation, fact: PreemptionPlanned | PreemptionWarned | Host
         return r
     holds, plans = preemption.changed(r.holds, r.preemptions, fact)
     return replace(r, holds=holds, preemptions=plans)
+
+
+def _sublet(lease: Lease, fact: SubleaseFact) -> Lease:
+    """Apply a fact to the reservation that has sublet hosts, or to a sub-lease itself."""
+    if not isinstance(fact, SubletFact):
+        parent = sublease.of_parent(lease.parent, fact)
+        longer = (replace(r, holds=sublease.prolonged(r.holds, parent.until)) for r in lease.reservations)
+        return replace(lease, parent=parent, reservations=tuple(longer))
+    r = lease.reservation(fact.reservation_id)
+    holds, sublets = sublease.changed(r.holds, r.sublets, fact)
+    changed = replace(r, holds=holds, sublets=sublets)
+    return replace(lease, reservations=tuple(changed if one is r else one for one in lease.reservations))
 
 
 def _never_started(lease: Lease, fact: LeasePreempted) -> Lease:
@@ -458,22 +472,8 @@ def _rescheduled(lease: Lease, fact: facts.LeaseRescheduled) -> Lease:
     others = [event for event in lease.events if event.id not in named]
     end = next(event.due_at for event in (*named.values(), *others) if event.kind is EventKind.END)
     over = max(fact.at, fact.period.end)
-    kept = [_not_beyond(event, max(over, end) if event.kind is EventKind.CLOSE else over) for event in others]
-    return replace(lease, period=fact.period, events=_in_order([*kept, *named.values()]))
-
-
-_ORDER = {kind: place for place, kind in enumerate(EventKind)}
-
-
-def _in_order(events: Iterable[Event]) -> tuple[Event, ...]:
-    """Sort the events by kind, additional ones by time."""
-    return tuple(sorted(events, key=lambda event: (_ORDER[event.kind], event.due_at, event.id)))
-
-
-def _not_beyond(event: Event, latest: datetime) -> Event:
-    """Limit the retry time of a put-back event, so that it does not delay an earlier end."""
-    late = event.status is UNDONE and event.kind is not EventKind.END and event.run_at > latest
-    return replace(event, run_at=latest) if late else event
+    kept = [not_beyond(event, max(over, end) if event.kind is EventKind.CLOSE else over) for event in others]
+    return replace(lease, period=fact.period, events=in_order([*kept, *named.values()]))
 
 
 def _reservation_changed(lease: Lease, fact: facts.ReservationChanged) -> Lease:
@@ -491,6 +491,7 @@ def _asked_anew(before: Reservation, fact: facts.ReservationChanged) -> Reservat
         addresses=before.addresses if fact.addresses is None else fact.addresses,
         amounts=before.amounts if fact.amounts is None else fact.amounts,
         preemptions=preemption.standing(before.preemptions, fact.holds),
+        sublets=sublease.standing(before.sublets, fact.holds),
     )
 
 

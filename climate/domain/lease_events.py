@@ -307,6 +307,22 @@ def _given_up(lease: Lease, now: datetime, reason: str) -> tuple[Fact, ...]:
     return (*skipped, *again, facts.DeletionRequested(now))
 
 
+def is_ending(lease: Lease, now: datetime) -> bool:
+    """Return whether the lease is over, or its end is due, has begun or has failed."""
+    end = lease.event(EventKind.END)
+    return lease.gone or lease.deleting or end.status is not UNDONE or end.token > 0 or end.due_at <= now
+
+
+def is_over(lease: Lease) -> bool:
+    """Return whether the lease is deleted, or its end is done."""
+    return lease.gone or lease.event(EventKind.END).status is DONE
+
+
+def is_running(lease: Lease) -> bool:
+    """Return whether an event of the lease is in progress."""
+    return any(event.status is IN_PROGRESS for event in lease.events)
+
+
 def refuse_while_running(lease: Lease) -> None:
     for event in lease.events:
         if event.status is IN_PROGRESS:

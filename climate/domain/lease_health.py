@@ -6,11 +6,16 @@ count missing hosts are no plans.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from uuid import UUID
 
 from climate.domain.facts import Fact, Hold, LeaseCreated, ReservationChanged
 from climate.domain.hosts.pools import HostPlace, Pool
 from climate.domain.lease import Reservation
 from climate.domain.preemption_facts import HostPreempted
+from climate.domain.sublease_facts import HostsSublet, SubletHostsReturned, SubletHostsTaken
+
+ToSubleases = HostsSublet | SubletHostsTaken | SubletHostsReturned
+"""Facts that change what a parent has of its promise."""
 
 
 def weight(holds: Iterable[Hold]) -> int:
@@ -22,6 +27,8 @@ def promised(reservation: Reservation, story: Iterable[Fact]) -> int:
     """Return the amount of the last plan; without a journal, the amount held, which is right if nothing is missing."""
     planned: Sequence[Hold] = reservation.holds
     taken = 0
+    sublet: dict[UUID, int] = {}
+    away: set[UUID] = set()
     for fact in story:
         if isinstance(fact, LeaseCreated):
             planned = next((r.holds for r in fact.reservations if r.id == reservation.id), planned)
@@ -29,7 +36,24 @@ def promised(reservation: Reservation, story: Iterable[Fact]) -> int:
             planned, taken = fact.holds, 0
         if isinstance(fact, HostPreempted) and fact.reservation_id == reservation.id:
             taken += 1
+        if isinstance(fact, ToSubleases) and fact.reservation_id == reservation.id:
+            taken += _sublet(sublet, away, fact)
     return max(0, weight(planned) - taken)
+
+
+def _sublet(
+    sublet: dict[UUID, int], away: set[UUID], fact: HostsSublet | SubletHostsTaken | SubletHostsReturned
+) -> int:
+    """Return the number of hosts that a fact about a sub-lease takes from its parent; negative if it returns some."""
+    match fact:
+        case HostsSublet():
+            sublet[fact.sublease_id] = len(fact.to_take)
+            return 0
+        case SubletHostsTaken():
+            away.add(fact.sublease_id)
+            return sublet[fact.sublease_id]
+        case SubletHostsReturned():
+            return -sublet[fact.sublease_id] if fact.sublease_id in away else 0
 
 
 def is_in_order(place: HostPlace, hold: Hold, reservation: Reservation, *, active: bool) -> bool:

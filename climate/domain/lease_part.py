@@ -1,8 +1,9 @@
 """Share of a reservation in a child zone or cell."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from uuid import UUID
 
+from climate.domain.facts import LeasePartConfirmed, LeasePartHeld, LeasePartReleased
 from climate.domain.status import PartState
 
 
@@ -39,3 +40,16 @@ class Part:
     def in_force(self) -> bool:
         """Return whether the child may keep it beyond the expiry of a hold: only held parts are confirmed."""
         return self.state in (PartState.HELD, PartState.CONFIRMED)
+
+
+def moved(parts: tuple[Part, ...], fact: LeasePartHeld | LeasePartConfirmed | LeasePartReleased) -> tuple[Part, ...]:
+    """Return the parts of a reservation after a fact about one of them."""
+
+    def after(part: Part) -> Part:
+        if isinstance(fact, LeasePartHeld):
+            held = replace(part, state=PartState.HELD, hosts=fact.hosts, lease_id=fact.lease_id)
+            return replace(held, reservation_id=fact.reservation_id)
+        is_confirmed = isinstance(fact, LeasePartConfirmed)
+        return replace(part, state=PartState.CONFIRMED if is_confirmed else PartState.RELEASED)
+
+    return tuple(after(part) if part.id == fact.part_id else part for part in parts)

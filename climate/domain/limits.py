@@ -12,6 +12,7 @@ from enum import StrEnum
 from itertools import accumulate, pairwise
 from typing import Self
 
+from climate.domain import sublease
 from climate.domain.errors import LimitExceeded
 from climate.domain.facts import FOREVER
 from climate.domain.lease import Lease
@@ -147,8 +148,10 @@ def check(limits: Mapping[Limit, int], wish: Wish, others: Use) -> None:
     """Raise LimitExceeded for the first limit that the lease exceeds; `others` is the use by the project's other
     leases.
 
-    A use that exceeds a lowered limit already may continue and shrink.
+    A use that exceeds a lowered limit already may continue and shrink. A sub-lease counts as hosts of its parent.
     """
+    if wish.after.parent:
+        return
     for limit in (limit for limit in Limit if limits.get(limit, NO_LIMIT) != NO_LIMIT):
         points = _in_use(limit, wish, others) if limit in IN_USE else [_of_dates(limit, wish)]
         over = list(_over(points, limits[limit] + ROUNDING, even=limit is Limit.HOST_HOURS))
@@ -239,6 +242,7 @@ def _of_lease(lease: Lease) -> Use:
     hosts, slots = sum(hold.slots == 0 for hold in holds), sum(hold.slots for hold in holds)
     spare = sum(len(one.holds) for one in lease.reservations if is_preemptible(one.spec))
     hosts += sum(part.counted for part in lease.parts) - spare
+    hosts += sum(sublease.away(reservation.sublets) for reservation in lease.reservations)
     addresses = sum(len(reservation.addresses) for reservation in lease.reservations)
     edges = (
         Edge(held.start, hosts, slots, addresses, preemptible_hosts=spare),

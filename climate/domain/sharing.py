@@ -48,6 +48,7 @@ class Access(StrEnum):
     OWNER = "owner"  # member of the lease's project, or an administrator: everything
     EXTENDER = "extender"  # see it, and move its end to a later time
     PROJECT = "project"  # see it, and boot servers on it
+    PARENT = "parent"  # member of the project that gave it as a sub-lease: see it, move its end, and delete it
     VIEWER = "viewer"  # see it
     NONE = "none"  # the lease does not exist for the caller
 
@@ -85,6 +86,11 @@ def as_seen(project_id: str, sharing: Sharing, caller: Caller) -> Sharing:
 
 def refusal(relation: Access) -> Forbidden:
     """Return the error for a change that is for owners only."""
+    if relation is Access.PARENT:
+        return Forbidden(
+            "This sub-lease is of another project: yours gave it, so you may see it, move its end and delete it. "
+            "Other changes are for members of its project and administrators"
+        )
     shared = {
         Access.EXTENDER: "with you: you may see it and move its end to a later time",
         Access.PROJECT: "with your project: its members may see it and boot servers on it",

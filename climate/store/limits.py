@@ -21,6 +21,7 @@ from climate.store import locks
 from climate.store.journal import journal
 from climate.store.journal.journal import Entry
 from climate.store.leases import tampering
+from climate.store.tables.leases import SUBLET
 from climate.store.tables.operations import limits
 
 LONGEST_GRACE = timedelta(days=30)
@@ -127,18 +128,18 @@ _USE = """
             l.wait_until IS NOT NULL AS waits
         FROM leases l CROSS JOIN {END}
         WHERE l.project_id = :project_id AND NOT l.gone AND l.status IN ({OPEN}) AND l.id IS DISTINCT FROM :but
-            AND (e.status <> 'DONE' OR e.due_at > :from_)
+            AND l.parent IS NULL AND (e.status <> 'DONE' OR e.due_at > :from_)
         UNION ALL
         SELECT l.id, l.start_date, e.due_at, e.status <> 'DONE', false, false
         FROM leases l CROSS JOIN {END}
         WHERE l.project_id = :project_id AND NOT l.gone AND l.status = 'TERMINATED' AND l.id IS DISTINCT FROM :but
-            AND l.end_date > '{over_from}' AND e.due_at > :from_
+            AND l.parent IS NULL AND l.end_date > '{over_from}' AND e.due_at > :from_
         UNION ALL
         -- What was given up before anybody began to hand it over took nothing.
         SELECT l.id, l.start_date, e.due_at, false, false, false
         FROM leases l CROSS JOIN {END} CROSS JOIN {START}
         WHERE l.project_id = :project_id AND l.gone AND l.end_date > '{over_from}' AND e.due_at > :from_
-            AND s.token > 0),
+            AND l.parent IS NULL AND s.token > 0),
     kept AS MATERIALIZED (
         SELECT reservation_id, during, amount FROM inventory_allocations
         WHERE state IN ('held', 'active') AND upper(during) >= :forever),
@@ -154,6 +155,13 @@ _USE = """
                 ELSE (p ->> 'most')::int END), 0, 0, 0, 0
         FROM own o JOIN reservations r ON r.lease_id = o.id CROSS JOIN LATERAL jsonb_array_elements(r.parts) p
         WHERE o.until > o.start AND o.start < :until AND o.until > :from_ AND r.parts <> '[]'
+        GROUP BY o.id, o.start, o.until
+        UNION ALL
+        -- Hosts in sub-leases count as those of the parent.
+        SELECT o.start, o.until, count(*), 0, 0, 0, 0
+        FROM own o JOIN reservations r ON r.lease_id = o.id CROSS JOIN LATERAL jsonb_array_elements(r.sublets) s
+        WHERE o.until > o.start AND o.start < :until AND o.until > :from_ AND r.{SUBLET}
+            AND (s ->> 'taken')::boolean
         GROUP BY o.id, o.start, o.until
         UNION ALL
         SELECT o.start, o.until, 0, 0, count(*), 0, 0
@@ -193,7 +201,7 @@ def _use_since(over_from: str) -> TextClause:
     Plans are made without looking at bound values (climate.store.engine): with a bound day, all ended leases of a
     project would be read.
     """
-    spelled = _USE.format(OPEN=OPEN, END=END, START=START, over_from=over_from)
+    spelled = _USE.format(SUBLET=SUBLET, OPEN=OPEN, END=END, START=START, over_from=over_from)
     return text(spelled).bindparams(bindparam("but", type_=Uuid))
 
 

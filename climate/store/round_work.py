@@ -25,7 +25,7 @@ from sqlalchemy import (
 
 from climate.connections import Query
 from climate.domain.hosts.pools import Pool
-from climate.store.allocation import inventories
+from climate.store.allocation import inventories, subleases
 from climate.store.hosts import cleaning, health, maintenance, quarantine
 from climate.store.leases import preemptions
 from climate.store.schema import Time
@@ -47,7 +47,8 @@ class RoundWork:
     """Kinds of work that exist."""
 
     hosts: bool
-    """A host is on its way between pools or to be taken, a maintenance window is due, or a lease may have to be healed.
+    """A host is on its way between pools, to be taken or to be returned, a maintenance window is due, or a lease may
+    have to be healed.
     """
     filling: bool
     """The administrators have set a target for the pool."""
@@ -74,6 +75,8 @@ _HOSTS = or_(
     exists(select(health.concerned_leases(_NOW).subquery("concerned").c.lease_id)),
     exists(quarantine.still_held(_NOW)),
     exists(preemptions.due_leases(_NOW)),
+    exists(subleases.due_parents(_NOW)),
+    exists(subleases.over()),
 )
 _FILLING = exists().where(or_(pool_terms.c.target > 0, pool_terms.c.horizon > 0))
 _VOLUMES = exists(inventories.KEPT)

@@ -120,6 +120,16 @@ SENTENCES: Mapping[str, Sentence] = {
     "SharingChanged": lambda row, event, look: _shared(row["body"].get("sharing") or {}),
     "LeaseRescheduled": lambda row, event, look: f"moved: {_period(row, look)}",
     "ReservationChanged": _changed,
+    "HostsSublet": lambda row, event, look: (
+        f"hosts promised to sub-lease {row['body'].get('sublease_id')} from {_when(row['body'].get('start'), look)} on"
+    ),
+    "SubletWarned": lambda row, event, look: "its owner was warned that hosts are taken for a sub-lease",
+    "SubletHostsTaken": lambda row, event, look: f"hosts taken for sub-lease {row['body'].get('sublease_id')}",
+    "SubletHostsReturned": lambda row, event, look: f"sub-lease {row['body'].get('sublease_id')} is over",
+    "SubleaseProlonged": lambda row, event, look: (
+        f"its hosts are kept until {_when(row['body'].get('until'), look)}, as its parent is prolonged"
+    ),
+    "SubleaseReturned": lambda row, event, look: "its hosts were returned to its parent",
     "KeptAmountsReleased": lambda row, event, look: "resources that it kept were released",
     "EventClaimed": lambda row, event, look: f"{event} began",
     "EventShareSettled": lambda row, event, look: (

@@ -42,7 +42,7 @@ class Grant:
         after = fold(facts, before)
         self.bounds.check(conn, now, before, after)
         approved = None if before is None or before.waits else before
-        if not after.waits:
+        if not after.waits and not after.parent:
             self.gate.enter(conn, approved, after)
         pools = lease_pools.together(conn, self.climate, after) if approved is None else None
         after = leases.record(conn, self.caller, before, *facts, pools=pools)

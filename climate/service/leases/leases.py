@@ -35,6 +35,7 @@ from climate.service.preemption import giving_way, second_try
 from climate.service.preemption.second_try import Turn
 from climate.service.sharing import access, accounts
 from climate.service.sharing import changes as sharing_changes
+from climate.service.subleases import changes as sublease_changes
 from climate.service.transaction import run
 from climate.store import admission, idempotency
 from climate.store.allocation import preemptible
@@ -268,19 +269,22 @@ def delete(
         climate,
         caller,
         lease_id,
-        lambda: run(climate, _delete, climate, caller, lease_id, version, keep=not dry_run),
+        lambda owner: run(climate, _delete, climate, owner, caller, lease_id, version, keep=not dry_run),
     )
     if not dry_run:
         lease_pools.withdraw(climate, lease)
     return lease
 
 
-def _delete(conn: Connection, climate: Climate, caller: Caller, lease_id: UUID, version: int | None) -> Lease:
-    lease = leases.get(conn, lease_id, project_id=scope(caller), lock=True)
+def _delete(
+    conn: Connection, climate: Climate, owner: Caller, author: Caller, lease_id: UUID, version: int | None
+) -> Lease:
+    lease = leases.get(conn, lease_id, project_id=scope(owner), lock=True)
     shortages.unless_version(lease, version)
+    sublease_changes.check_deletion(conn, lease)
     now = climate.now(conn)
-    lease = unbegun_claims.take_back(conn, caller, lease, now)
-    before, lease = lease, leases.record(conn, caller, lease, *schedule.delete(lease, now))
+    lease = unbegun_claims.take_back(conn, author, lease, now)
+    before, lease = lease, leases.record(conn, author, lease, *schedule.delete(lease, now))
     delivery.notify(conn, now, *lifecycle.of(climate.settings, before, lease))
     wake_if_soon(conn, climate, lease, now)
     return lease

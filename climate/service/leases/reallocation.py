@@ -8,7 +8,7 @@ from uuid import UUID
 from sqlalchemy import Connection
 
 from climate.context import Climate
-from climate.domain import lease_events, lease_health
+from climate.domain import lease_events, lease_health, sublease
 from climate.domain.errors import NotEnoughHosts
 from climate.domain.facts import Fact, Hold, LeaseRescheduled, ReservationChanged
 from climate.domain.hosts.pools import HostPlace, Pool, Transition
@@ -95,7 +95,9 @@ def reallocate_hosts(conn: Connection, climate: Climate, case: Case) -> Outcome:
     for choice in choices:
         r = choice.reservation
         got = together.get(r.id) or _choose(conn, climate, replace(choice, so_far=fold(changed, lease)))
-        changed += _change(case, r, *choice.there.settled(*got))
+        holds, missing = choice.there.settled(*got)
+        kept_apart = _sound_sublets(case, r, held)
+        changed += _change(case, r, tuple(sorted((*holds, *kept_apart), key=lambda hold: hold.host)), missing)
     return _record(conn, climate, case, changed, held)
 
 
@@ -104,12 +106,22 @@ def _lacks(lease: Lease) -> bool:
 
 
 def _sorted_holds(case: Case, r: Reservation, held: Mapping[int, HostPlace], story: Sequence[Fact]) -> SortedHolds:
-    promised = lease_health.promised(r, story if r.missing else ())
+    apart = _sound_sublets(case, r, held)
+    promised = lease_health.promised(r, story if r.missing else ()) - len(apart)
+    others = replace(r, holds=tuple(hold for hold in r.holds if hold not in apart))
     there = lease_health.sort_holds(
-        r, held, promised, active=is_active(case.lease), awaited=case.awaited, given_up=case.given_up
+        others, held, promised, active=is_active(case.lease), awaited=case.awaited, given_up=case.given_up
     )
     given = tuple(hold for number, hold in case.given if number == r.id)
     return replace(there, sound=(*there.sound, *given))
+
+
+def _sound_sublets(case: Case, r: Reservation, held: Mapping[int, HostPlace]) -> tuple[Hold, ...]:
+    """Return the holds on usable hosts that are promised to sub-leases: they end before the lease, and stay so."""
+    _, pending = sublease.apart(r.holds, r.sublets)
+    usable = (h for h in pending if h.host not in case.given_up)
+    active = is_active(case.lease)
+    return tuple(h for h in usable if lease_health.is_in_order(held[h.host], h, r, active=active))
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,6 +232,7 @@ def _ask(climate: Climate, choice: _Choice, passed_over: frozenset[int]) -> Ask:
         beside=tuple(one for one in choice.so_far.reservations if one.id != r.id),
         avoided=frozenset(avoided),
         giving_way=giving_way.reservations(case.losers),
+        held_until=case.lease.parent.until if case.lease.parent else None,
     )
 
 

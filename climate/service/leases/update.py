@@ -9,7 +9,7 @@ from uuid import UUID
 from sqlalchemy import Connection
 
 from climate.context import Climate
-from climate.domain import holds, lease_events, preemption, waiting
+from climate.domain import holds, lease_events, preemption, sublease, waiting
 from climate.domain.errors import Conflict, InvalidInput, NotFound
 from climate.domain.facts import (
     Fact,
@@ -37,6 +37,7 @@ from climate.service.preemption import giving_way, second_try
 from climate.service.preemption.second_try import Turn
 from climate.service.sharing import access, accounts
 from climate.service.sharing import changes as sharing_changes
+from climate.service.subleases import changes as sublease_changes
 from climate.store.allocation import preemptible
 from climate.store.leases import leases
 from climate.time_ordered_ids import time_ordered_id
@@ -146,7 +147,8 @@ def _update(conn: Connection, patient: bool, gate: Gate, climate: Climate, reque
     if not free or changes.sharing is not None:
         lease = unbegun_claims.take_back(conn, request.author, lease, now)
     grant = replace(grant, caller=request.author)
-    change = Change(lease, changes, now, patient or request.turn is Turn.SECOND, request.turn, losers)
+    own = () if free else sublease_changes.lock(conn, lease)
+    change = Change(lease, changes, now, patient or request.turn is Turn.SECOND, request.turn, losers, own)
     return apply(conn, climate, grant, change)
 
 
@@ -161,6 +163,8 @@ class Change:
     turn: Turn = Turn.ONLY
     losers: tuple[Lease, ...] = ()
     """Locked preemptible leases, of which hosts may be taken."""
+    subleases: tuple[Lease, ...] = ()
+    """Locked sub-leases of it."""
 
 
 def apply(conn: Connection, climate: Climate, grant: Grant, change: Change) -> Lease:
@@ -175,6 +179,7 @@ def apply(conn: Connection, climate: Climate, grant: Grant, change: Change) -> L
     holds_after = (hold for r in fold(facts, lease).reservations for hold in r.holds)
     giving_way.give_way(conn, climate, change.losers, lease.id, holds_after, now)
     before, lease = lease, grant.record(conn, now, lease, *facts) if facts else lease
+    sublease_changes.prolong(conn, climate, grant.caller, lease, change.subleases, now)
     sharing_changes.tell(conn, now, before, lease)
     wake_if_soon(conn, climate, lease, now)
     return lease
@@ -196,7 +201,8 @@ def _losers(conn: Connection, climate: Climate, request: _Request) -> tuple[Leas
         return ()
     during = second_try.reach(climate.settings, present.period.start, request.changes.end or present.period.end)
     early = min(during.start, request.changes.start or during.start)
-    return preemptible.lock(conn, replace(during, start=early), [request.lease_id])
+    own = sublease.ids(present.reservations)
+    return preemptible.lock(conn, replace(during, start=early), [request.lease_id, *own])
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,6 +236,7 @@ def _facts(conn: Connection, climate: Climate, wish: _Wish) -> list[Fact]:
     _refuse_other_places(lease, changes)
     start = now if changes.start_now else changes.start
     period = limited(lease_events.new_period(lease, start, now if changes.end_now else changes.end, now), climate)
+    sublease_changes.check(climate, wish.caller, lease, changes, period)
     if lease.parts and period.end > lease.period.end and not changes.agreed:
         raise PartsFirst
     specs = {present.id: _spec(present, changes) for present in lease.reservations}
@@ -328,12 +335,13 @@ def _replanned(climate: Climate, wish: _Wish, present: Reservation) -> Wanted[Re
     def plugin() -> ResourcePlugin:
         return climate.plugins[present.resource_type]
 
+    own, _ = sublease.apart(present.holds, present.sublets)
     ask = Ask(
         spec,
         wish.period,
         wish.caller,
         climate.settings,
-        present=present,
+        present=replace(present, holds=own),
         active=_started(wish.lease),
         patient=wish.patient,
         grace_of_lease=grace,
@@ -343,14 +351,15 @@ def _replanned(climate: Climate, wish: _Wish, present: Reservation) -> Wanted[Re
         giving_way=wish.giving_way,
     )
     result = partial(_change, wish, present)
-    if present.lies_elsewhere:
-        return Wanted(plugin, ask, result, Settled(None))
+    if present.lies_elsewhere or wish.lease.parent or (present.sublets and not own):
+        return Wanted(plugin, ask, result, Settled(None, firm=not present.lies_elsewhere))
     if wish.period == wish.lease.period and spec == present.spec and grace == before:
         return Wanted(plugin, _unchanged(ask, present), result, Settled(None, firm=_is_firm(climate, wish, present)))
     if spec == present.spec and present.holds and (kept := _shrunk(present, ask)):
         fact = ReservationChanged(wish.now, present.id, spec, kept)
         return Wanted(plugin, _unchanged(ask, present), result, Settled(fact, firm=_is_firm(climate, wish, present)))
-    return Wanted(plugin, planning.here(ask, len(present.holds)) if present.parts else ask, result)
+    is_part = present.parts or present.sublets
+    return Wanted(plugin, planning.here(ask, len(own)) if is_part else ask, result)
 
 
 def _is_firm(climate: Climate, wish: _Wish, present: Reservation) -> bool:
@@ -367,6 +376,9 @@ def _unchanged(ask: Ask, present: Reservation) -> Ask:
 
 def _change(wish: _Wish, present: Reservation, got: Allocation) -> ReservationChanged | None:
     """Return the change of a reservation, or None if it stays as it is."""
+    _, promised = sublease.apart(present.holds, present.sublets)
+    if promised:
+        got = replace(got, holds=tuple(sorted((*got.holds, *promised), key=lambda hold: hold.host)))
     if present.parts:
         got = replace(got, spec=wish.specs[present.id])
     elif "max" in got.spec:

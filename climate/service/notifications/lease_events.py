@@ -17,7 +17,7 @@ def of(settings: Settings, before: Lease | None, after: Lease) -> list[Notice]:
     notices: list[Notice] = []
     if settings.notify_url:
         notices += [_notice(kind, after) for kind in _kinds(before, after)]
-    if settings.enforcement_url and _ended(before, after):
+    if settings.enforcement_url and after.parent is None and _ended(before, after):
         context = enforcement.context(settings, after.user_id, after.project_id)
         body = {"context": context, "lease": lease_payload.of(after)}
         notices.append(_notice(enforcement.ON_END, after, Audience.ENFORCEMENT, body))

@@ -27,6 +27,7 @@ def of(lease: Lease, hosts: Mapping[int, Host] | None = None) -> Body:
         "updated_at": _date(lease.updated_at) if lease.updated_at else None,
         **({"series_id": str(lease.series_id)} if lease.series_id else {}),
         **({"sharing": fact_codec.encode(lease.sharing)} if lease.sharing else {}),
+        **({"parent_id": str(lease.parent.lease_id)} if lease.parent else {}),
         "reservations": [_reservation(lease, one, hosts) for one in lease.reservations],
         "events": [{"event_type": str(e.type), "time": _date(e.due_at), "status": str(e.status)} for e in lease.events],
     }

@@ -23,7 +23,7 @@ from climate.domain.notifications import Notice
 from climate.domain.period import Period
 from climate.domain.preemption import Preemption
 from climate.domain.preemption_facts import HostPreempted, LeasePreempted, PreemptionPlanned, PreemptionWarned
-from climate.domain.status import IN_PROGRESS, UNDONE, EventKind
+from climate.domain.status import EventKind
 from climate.service.hosts import lease_moves, reconcile
 from climate.service.hosts.lease_moves import lead
 from climate.service.leases import repair, unbegun_claims
@@ -94,7 +94,7 @@ def _process(conn: Connection, climate: Climate, lease_id: UUID) -> Sequence[Hos
         return None
     now = climate.now(conn)
     lease = unbegun_claims.take_back(conn, AUTHOR, lease, now)
-    if not _may_change(lease, now):
+    if lease_events.is_ending(lease, now) or lease_events.is_running(lease):
         return None
     case = _Case(lease, now)
     for r in lease.reservations:
@@ -105,13 +105,6 @@ def _process(conn: Connection, climate: Climate, lease_id: UUID) -> Sequence[Hos
     _warn(climate, case, names)
     _take(case, names)
     return _record(conn, climate, case) if case.facts else None
-
-
-def _may_change(lease: Lease, now: datetime) -> bool:
-    """Return whether no event of the lease runs, and it is not about to end."""
-    end = lease.event(EventKind.END)
-    ends = lease.deleting or end.status is not UNDONE or end.token > 0 or end.due_at <= now
-    return not ends and not any(event.status is IN_PROGRESS for event in lease.events)
 
 
 def _keep_or_replace(conn: Connection, climate: Climate, case: _Case, reservation_id: UUID, plan: Preemption) -> None:

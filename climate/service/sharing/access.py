@@ -34,25 +34,30 @@ def seen(caller: Caller, lease: Lease) -> Lease:
 
 def relation(caller: Caller, lease: Lease) -> Access:
     """Return what the caller is to a lease."""
-    return access(lease.project_id, lease.sharing, caller)
+    known = access(lease.project_id, lease.sharing, caller)
+    if known is not Access.OWNER and lease.parent and lease.parent.project_id == caller.project_id:
+        return Access.PARENT
+    return known
 
 
-def for_owners(climate: Climate, caller: Caller, lease_id: UUID, act: Callable[[], T]) -> T:
-    """Return the result of an act that finds leases of the caller's project only.
+def for_owners(climate: Climate, caller: Caller, lease_id: UUID, act: Callable[[Caller], T]) -> T:
+    """Return the result of an act that finds leases of a project only: the caller's, or that of a sub-lease it gave.
 
     Raise Forbidden instead of NotFound if the lease is shared with the caller.
     """
     try:
-        return act()
+        return act(caller)
     except NotFound:
         lease = shared(climate, caller, lease_id)
         if lease is None:
             raise
-        raise refusal(relation(caller, lease)) from None
+        if relation(caller, lease) is not Access.PARENT:
+            raise refusal(relation(caller, lease)) from None
+    return act(replace(caller, project_id=lease.project_id))
 
 
 def shared(climate: Climate, caller: Caller, lease_id: UUID) -> Lease | None:
-    """Return a lease of another project that is shared with the caller, or None."""
+    """Return a lease of another project that the caller may see, or None."""
     if caller.is_admin:
         return None
     try:
@@ -92,6 +97,8 @@ def check_boot(caller: Caller, lease: Lease, missing: NotFound) -> None:
     """Return if the caller may boot servers on a lease; raise `missing`, or Forbidden if the caller may see it."""
     if may_boot(lease.project_id, lease.sharing, caller):
         return
+    if not caller.is_admin and relation(caller, lease) is Access.PARENT:
+        raise Forbidden(f"The lease {lease.id} is a sub-lease of another project, whose servers alone boot on it")
     if not caller.is_admin and relation(caller, lease) is not Access.NONE:
         raise Forbidden(
             f"The lease {lease.id} is shared with you, not with your project: no server of your project boots on it"

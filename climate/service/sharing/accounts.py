@@ -8,8 +8,8 @@ MOST_NAMED = 3
 """Unknown ids that an error names."""
 
 
-def check(climate: Climate, sharing: Sharing | None) -> None:
-    """Raise InvalidInput for projects and users that the identity service does not know.
+def check(climate: Climate, sharing: Sharing | None, field: str = "sharing") -> None:
+    """Raise InvalidInput for projects and users of a field that the identity service does not know.
 
     Those of another identity service, such as Keystone, are taken as given: it only validates tokens.
     """
@@ -18,4 +18,4 @@ def check(climate: Climate, sharing: Sharing | None) -> None:
     projects, users = climate.unknown_accounts(sharing.projects, {*sharing.viewers, *sharing.extenders})
     for kind, unknown in (("project", projects), ("user", users)):
         if unknown:
-            raise InvalidInput(f"sharing: no {kind} has the id {' or '.join(sorted(unknown)[:MOST_NAMED])}")
+            raise InvalidInput(f"{field}: no {kind} has the id {' or '.join(sorted(unknown)[:MOST_NAMED])}")

@@ -66,7 +66,12 @@ def _is_open(lease: Lease) -> bool:
 
 
 def check_prolongation(relation: Access, lease: Lease, changes: "Changes") -> None:
-    """Return if a user who is no owner may make these changes: a later end and nothing else. Raise Forbidden."""
+    """Return if a user who is no owner may make these changes. Raise Forbidden.
+
+    An extender may move the end to a later time, and a member of the parent's project may move that of a sub-lease.
+    """
+    if relation is Access.PARENT and changes.only_the_end:
+        return
     if relation is not Access.EXTENDER or not changes.only_the_end:
         raise refusal(relation)
     if changes.end_now or (changes.end is not None and changes.end < lease.period.end):

@@ -15,13 +15,15 @@ from climate.store.tables.leases import allocations, in_force, leases, reservati
 def starts(conn: Connection, hosts: Collection[int], apart_from: Collection[UUID] = ()) -> dict[int, datetime]:
     """Return the start of the next lease of each host; hosts without one are missing.
 
-    Reservations `apart_from` do not count.
+    Reservations `apart_from` do not count, nor sub-leases that are over and return their hosts.
     """
     if not hosts:
         return {}
     a = allocations
     query = (
         select(a.c.host, func.min(func.lower(a.c.during)).label("start"))
+        .join(reservations, reservations.c.id == a.c.reservation_id)
+        .where(reservations.c.status != "deleted")
         .where(in_array(a.c.host, sorted(hosts)), a.c.kind == "lease", in_force(a))
         .where(a.c.reservation_id.not_in(list(apart_from)))
         .group_by(a.c.host)

@@ -72,15 +72,40 @@ _OF_PROJECT = _visible(case((_RACK_IS_PUBLIC, _RACK))).where(
     open_to_project(), hosts.c.reservable, has(hosts.c.pool, *sorted(BOOKABLE))
 )
 
-_COLUMNS = """
-    a.id, a.host, a.kind, a.state, lower(a.during) AS begins, upper(a.during) AS ends, a.slots, a.vcpus, a.memory_mb,
-    a.reservation_id, l.id AS lease_id, l.name, l.project_id, l.status, l.end_date,
-    coalesce((SELECT max((x.spec ->> 'grace_period')::int) FROM reservations x WHERE x.lease_id = l.id), 0) AS grace,
-    a.window_id, w.reason,
+
+def _grace(lease: str) -> str:
+    """Return the SQL of the longest grace period of a lease, in seconds."""
+    longest = "max((x.spec ->> 'grace_period')::int)"
+    return f"coalesce((SELECT {longest} FROM reservations x WHERE x.lease_id = {lease}.id), 0)"  # noqa: S608
+
+
+def _over(lease: str) -> str:
+    """Return the SQL of the end of a lease with its grace period."""
+    return f"({lease}.end_date + make_interval(secs => {_grace(lease)}))"
+
+
+_IS_SHARED = """
     coalesce(l.sharing <> '{}' AND (jsonb_exists(l.sharing -> 'projects', :project_id)
         OR jsonb_exists(l.sharing -> 'viewers', :user_id) OR jsonb_exists(l.sharing -> 'extenders', :user_id)), false)
-    AS is_shared
 """
+_COLUMNS = f"""
+    a.id, a.host, a.kind, a.state, lower(a.during) AS begins,
+    CASE WHEN l.parent IS NULL THEN upper(a.during) ELSE least(upper(a.during), {_over("l")}) END AS ends,
+    a.slots, a.vcpus, a.memory_mb,
+    a.reservation_id, l.id AS lease_id, l.name, l.project_id, l.status, l.end_date, {_grace("l")} AS grace,
+    a.window_id, w.reason,
+    coalesce(l.parent ->> 'project_id' = :project_id, false) OR {_IS_SHARED} AS is_shared
+"""
+# A sub-lease holds its hosts until the end of its parent, to which they return after its own end.
+_RETURNED = f"""
+    SELECT -a.id, a.host, a.kind, a.state, greatest(lower(a.during), {_over("s")}), upper(a.during),
+        a.slots, a.vcpus, a.memory_mb, (s.parent ->> 'reservation_id')::uuid, l.id, l.name, l.project_id, l.status,
+        l.end_date, {_grace("l")}, a.window_id, NULL, {_IS_SHARED}
+    FROM allocations a JOIN reservations r ON r.id = a.reservation_id JOIN leases s ON s.id = r.lease_id
+    JOIN leases l ON l.id = (s.parent ->> 'lease_id')::uuid
+    WHERE a.host = ANY (:ids) AND a.{IN_FORCE} AND lower(a.during) < :end AND upper(a.during) > :begin
+        AND greatest(lower(a.during), {_over("s")}) < upper(a.during)
+"""  # noqa: S608
 # Released allocations have no index by host: they are read through the leases that ended within the period.
 _ALLOCATED = text(f"""
     SELECT {_COLUMNS} FROM allocations a
@@ -93,6 +118,8 @@ _ALLOCATED = text(f"""
     LEFT JOIN maintenance_windows w ON w.id = a.window_id
     WHERE NOT l.gone AND l.end_date > :begin AND l.start_date < :end AND l.status IN ('TERMINATED', 'TERMINATING')
         AND a.host = ANY (:ids) AND a.state = 'released' AND lower(a.during) < :end AND upper(a.during) > :begin
+    UNION ALL
+    {_RETURNED}
     ORDER BY host, begins, id
 """).bindparams(  # noqa: S608
     bindparam("ids", type_=ARRAY(BigInteger)),

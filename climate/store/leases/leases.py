@@ -28,17 +28,19 @@ from climate.domain.errors import Conflict, InvalidInput, NotFound
 from climate.domain.event_share import Share
 from climate.domain.facts import AddressHold, AmountHold, Fact, Hold
 from climate.domain.lease import Event, Lease, Reservation, fold
-from climate.domain.lease_part import Part
 from climate.domain.period import Period
 from climate.domain.policy import Caller
 from climate.domain.preemption import Preemption
 from climate.domain.sharing import NOT_SHARED, Sharing
-from climate.domain.status import EventKind, EventStatus, HoldState, LeaseStatus, PartState
+from climate.domain.status import EventKind, EventStatus, HoldState, LeaseStatus
+from climate.domain.sublease import Sublet
+from climate.domain.sublease_facts import ParentLease
 from climate.sql_arrays import in_parameter
 from climate.store import locks
 from climate.store.db_errors import constraint
 from climate.store.journal import fact_codec, journal
 from climate.store.leases import healing_waits, tampering
+from climate.store.leases import parts as lease_parts
 from climate.store.leases import rows as lease_rows
 from climate.store.tables.floating_ips import floating_allocations, floating_ips
 from climate.store.tables.inventories import inventory_allocations
@@ -137,6 +139,7 @@ def _readable(reader: Caller) -> ColumnElement[bool]:
     return or_(
         leases.c.project_id == reader.project_id,
         shared_with(project_id=reader.project_id, user_id=reader.user_id),
+        leases.c.parent["project_id"].astext == reader.project_id,
     )
 
 
@@ -334,7 +337,7 @@ def _bounds(held: Table) -> tuple[Any, Any]:
 
 
 _RESERVATION_COLUMNS = (
-    "id resource_type spec resource_id exists_before_start missing resources_changed parts preemptions"
+    "id resource_type spec resource_id exists_before_start missing resources_changed parts preemptions sublets"
 )
 _RESERVATION = [reservations.c[name] for name in _RESERVATION_COLUMNS.split()]
 """Columns in the order in which `_reservation` reads them."""
@@ -415,6 +418,7 @@ def _lease(row: Any) -> Lease:
         version=row.version,
         series_id=row.series_id,
         sharing=fact_codec.decode_all(Sharing, [row.sharing])[0] if row.sharing else NOT_SHARED,
+        parent=fact_codec.decode_all(ParentLease, [row.parent])[0] if row.parent else None,
     )
 
 
@@ -440,7 +444,7 @@ def _reservation(
     aggregate_id: int | None,
     amounts: tuple[AmountHold, ...],
 ) -> Reservation:
-    reservation_id, resource_type, spec, resource_id, exists_before_start, missing, changed, parts, preemptions = row
+    reservation_id, resource_type, spec, resource_id, exists_before_start, missing, changed, parts, *taken = row
     return Reservation(
         id=UUID(reservation_id),
         resource_type=resource_type,
@@ -451,25 +455,11 @@ def _reservation(
         missing=missing,
         resources_changed=changed,
         addresses=addresses,
-        parts=tuple(_part(part) for part in parts),
+        parts=tuple(map(lease_parts.read, parts)),
         aggregate_id=aggregate_id,
         amounts=amounts,
-        preemptions=fact_codec.decode_all(Preemption, preemptions),
-    )
-
-
-def _part(p: dict[str, Any]) -> Part:
-    return Part(
-        id=UUID(p["id"]),
-        zone_id=p["zone_id"],
-        zone=p["zone"],
-        least=p["least"],
-        most=p["most"],
-        state=PartState(p["state"]),
-        lease_id=UUID(p["lease_id"]) if p["lease_id"] else None,
-        reservation_id=UUID(p["reservation_id"]) if p["reservation_id"] else None,
-        hosts=p["hosts"],
-        cell=p.get("cell", ""),
+        preemptions=fact_codec.decode_all(Preemption, taken[0]),
+        sublets=fact_codec.decode_all(Sublet, taken[1]),
     )
 
 

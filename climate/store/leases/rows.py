@@ -110,6 +110,7 @@ def _lease_rows(lease: Lease) -> list[Row]:
             "updated_at": lease.updated_at,
             "series_id": lease.series_id,
             "sharing": fact_codec.encode(lease.sharing) if lease.sharing else {},
+            "parent": fact_codec.encode(lease.parent) if lease.parent else None,
         }
     ]
 
@@ -129,6 +130,7 @@ def _reservation_rows(lease: Lease) -> list[Row]:
             "resources_changed": r.resources_changed,
             "parts": fact_codec.encode(r.parts),
             "preemptions": fact_codec.encode(r.preemptions),
+            "sublets": fact_codec.encode(r.sublets),
         }
         for position, r in enumerate(lease.reservations)
     ]

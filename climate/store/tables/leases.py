@@ -60,6 +60,9 @@ journal = Table(
 SHARED = "sharing <> '{}'"
 """Condition for leases that name further projects or users."""
 
+OWING = """parent @> '{"returned": false}'"""
+"""Condition for sub-leases that have not returned their hosts."""
+
 leases = Table(
     "leases",
     metadata,
@@ -81,6 +84,8 @@ leases = Table(
     Column("series_id", Uuid),
     # Further projects and users by kind; empty for a lease that is not shared.
     Column("sharing", JSONB, nullable=False, server_default="{}"),
+    # Lease of which a sub-lease has its hosts; NULL for other leases.
+    Column("parent", JSONB(none_as_null=True)),
     CheckConstraint("start_date < end_date", name="ends_after_start"),
     Index(
         "ix_leases_shared",
@@ -89,6 +94,8 @@ leases = Table(
         postgresql_ops={"sharing": "jsonb_path_ops"},
         postgresql_where=text(SHARED),
     ),
+    Index("ix_leases_of_parent", text("(parent ->> 'lease_id')"), postgresql_where=text("parent IS NOT NULL")),
+    Index("ix_leases_owing", "id", postgresql_where=text(OWING)),
     Index("ix_leases_waiting", "created_at", "id", postgresql_where=text("wait_until IS NOT NULL")),
     Index("ix_leases_series", "series_id", postgresql_where=text("series_id IS NOT NULL")),
     Index("ix_leases_listed", "created_at", "id", postgresql_where=text("NOT gone")),
@@ -132,6 +139,9 @@ LACKING = "missing > 0 AND status <> 'deleted'"
 PREEMPTED = "preemptions <> '[]' AND status <> 'deleted'"
 """Condition for reservations in force from which a host is to be taken."""
 
+SUBLET = "sublets <> '[]'"
+"""Condition for reservations of which sub-leases have, or will have, hosts."""
+
 reservations = Table(
     "reservations",
     metadata,
@@ -149,6 +159,9 @@ reservations = Table(
     Column("parts", JSONB, nullable=False, server_default="[]"),
     # Plans to take hosts from it, if it is preemptible.
     Column("preemptions", JSONB, nullable=False, server_default="[]"),
+    # Hosts of it that are promised to sub-leases.
+    Column("sublets", JSONB, nullable=False, server_default="[]"),
+    Index("ix_reservations_sublet", "lease_id", postgresql_where=text(SUBLET)),
     Index("ix_reservations_preempted", "lease_id", postgresql_where=text(PREEMPTED)),
     Index("ix_reservations_lacking", "lease_id", postgresql_where=text(LACKING)),
 )

@@ -53,6 +53,7 @@ ANY = {
     "TIMESTAMP WITH TIME ZONE": "now()",
     "BOOLEAN": "true",
     "UUID": "gen_random_uuid()",
+    "JSONB": """CAST('{"forged": 1}' AS jsonb)""",
 }
 """A value for a column that has none."""
 WORDS = (

@@ -1,0 +1,102 @@
+"""Changes of leases that have sub-leases, and of sub-leases themselves."""
+
+from collections.abc import Collection, Sequence
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from sqlalchemy import Connection
+
+from climate.context import Climate
+from climate.domain import lease_events, sublease
+from climate.domain.errors import Busy, Conflict, Forbidden
+from climate.domain.hosts.requirements import ANYTHING
+from climate.domain.lease import Lease
+from climate.domain.period import Period
+from climate.domain.policy import Caller
+from climate.domain.sublease_facts import SubleaseProlonged
+from climate.store import locks
+from climate.store.allocation import hosts
+from climate.store.allocation.hosts import HostRequest
+from climate.store.leases import leases
+
+if TYPE_CHECKING:
+    from climate.service.leases.update import Changes
+
+ONLY = "only its name, end_date, before_end_date and sharing can be changed"
+
+
+def check(climate: Climate, author: Caller, lease: Lease, changes: "Changes", period: Period) -> None:
+    """Raise Conflict or Forbidden for changes that a sub-lease, or a lease with sub-leases, does not allow."""
+    if lease.parent:
+        _check_sublease(climate, author, lease, changes, period)
+    elif changes.reservations or period.start != lease.period.start or period.end < lease.period.end:
+        sublease.refuse_change(sublease.ids(lease.reservations), "can only be prolonged, renamed or shared")
+
+
+def _check_sublease(climate: Climate, author: Caller, lease: Lease, changes: "Changes", period: Period) -> None:
+    assert lease.parent is not None
+    if changes.reservations or period.start != lease.period.start:
+        raise Conflict(f"The lease {lease.id} is a sub-lease: {ONLY}; for other hosts or dates create another")
+    if period.end <= lease.period.end:
+        return
+    if not author.is_admin and author.project_id != lease.parent.project_id:
+        raise Forbidden(
+            f"This sub-lease ends at {lease.period.end:%Y-%m-%d %H:%M:%S} UTC: "
+            "only the project that gave it can prolong it"
+        )
+    latest = lease.parent.until - _margin(climate, lease)
+    if period.end > latest:
+        raise Conflict(
+            f"The sub-lease ends with its parent at the latest, at {latest:%Y-%m-%d %H:%M:%S} UTC: prolong that first"
+        )
+
+
+def _margin(climate: Climate, lease: Lease) -> timedelta:
+    """Return the grace and cleaning time for which hosts are held after the period of a lease."""
+    grace = lease_events.grace(r.spec for r in lease.reservations)
+    return grace + timedelta(seconds=climate.settings.cleaning_time)
+
+
+def lock(conn: Connection, lease: Lease) -> tuple[Lease, ...]:
+    """Lock the sub-leases of a lease that is locked, before any host is. Raise Busy while one returns its hosts."""
+    ids = sublease.ids(lease.reservations)
+    own = tuple(leases.lock(conn, ids)) if ids else ()
+    if len(own) < len(ids) or any(lease_events.is_over(one) for one in own):
+        raise Busy("A sub-lease of the lease is over and returns its hosts: try again shortly")
+    return own
+
+
+def check_deletion(conn: Connection, lease: Lease) -> None:
+    """Raise Conflict if a sub-lease of a lease is not over; one that is over returns its hosts to nobody then."""
+    known = leases.get_many(conn, sublease.ids(lease.reservations)) if sublease.ids(lease.reservations) else {}
+    sublease.refuse_change([one.id for one in known.values() if not lease_events.is_over(one)], "cannot be deleted")
+
+
+def prolong(
+    conn: Connection, climate: Climate, author: Caller, lease: Lease, own: Sequence[Lease], now: datetime
+) -> None:
+    """Have sub-leases hold their hosts as long as the parent does now; raise Conflict if others have them.
+
+    `own` are the sub-leases, which are locked. Sub-leases that are over hold their hosts until they are returned.
+    """
+    until = lease.period.end + _margin(climate, lease)
+    for one in own:
+        if one.parent is None or not one.owes_hosts or until <= one.parent.until:
+            continue
+        numbers = {host for r in one.reservations for host in r.hosts}
+        same = {r.id for r in (*lease.reservations, *one.reservations)}
+        _check_free(conn, numbers, Period(one.parent.until, until), same)
+        leases.record(conn, author, one, SubleaseProlonged(now, until))
+
+
+def _check_free(conn: Connection, numbers: Collection[int], window: Period, own: Collection[UUID]) -> None:
+    locks.hosts_alone(conn)
+    locks.lock_hosts(conn, numbers)
+    wanted = HostRequest(ANYTHING, window, 1, 1, own=frozenset(own))
+    conflict = hosts.first_conflict(conn, tuple(numbers), wanted)
+    if conflict:
+        raise Conflict(
+            "Not enough hosts available: a host of this lease, which is in a sub-lease, is promised to another lease "
+            f"from {conflict:%Y-%m-%d %H:%M:%S} UTC on"
+        )

@@ -1,0 +1,32 @@
+"""Sub-leases of a lease, for its owners."""
+
+from uuid import UUID
+
+from sqlalchemy import Connection
+
+from climate.context import Climate
+from climate.domain.lease import Lease
+from climate.domain.policy import Caller, require
+from climate.domain.sharing import Access, refusal
+from climate.service.sharing import access
+from climate.service.transaction import run
+from climate.store.allocation import subleases
+from climate.store.leases import leases
+
+
+def of_parent(climate: Climate, caller: Caller, lease_id: UUID) -> list[Lease]:
+    """Return the sub-leases of a lease that are not deleted, oldest first.
+
+    Raise NotFound for a lease of another project, and Forbidden if it is shared with the caller.
+    """
+    require(caller, "leases:get")
+    return run(climate, _read, caller, lease_id)
+
+
+def _read(conn: Connection, caller: Caller, lease_id: UUID) -> list[Lease]:
+    parent = access.get(conn, caller, lease_id)
+    if (relation := access.relation(caller, parent)) is not Access.OWNER:
+        raise refusal(relation)
+    ids = subleases.of_parent(conn, lease_id)
+    known = leases.get_many(conn, ids)
+    return [access.seen(caller, known[one]) for one in ids]
