@@ -17,7 +17,7 @@ from api.reservation import (
 )
 from api.reservation.hosts import allocations, host_health, maintenance, power, properties, timeline
 from api.reservation.hosts import hosts as host_routes
-from api.reservation.leases import availability, event_stream, events, series
+from api.reservation.leases import availability, event_stream, events, series, subleases
 from api.reservation.leases import leases as lease_routes
 from api.reservation.pools import pools as pool_routes
 from api.reservation.resources import floating_ips, storage
@@ -28,6 +28,7 @@ NOUNS = (
         lease_routes,
         availability,
         series,
+        subleases,
         host_routes,
         properties,
         allocations,

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from api.reservation.dates import date, maybe, stamp
+from climate.domain import sublease
 from climate.domain.lease import Event, Lease, Reservation
 from climate.domain.lease_part import Part
 from climate.domain.status import DONE, LeaseStatus, ReservationStatus
@@ -59,6 +60,10 @@ def lease_body(lease: Lease, place: Place | None = None, *, alone: bool = False)
         body["series_id"] = str(lease.series_id)
     if lease.sharing:
         body["sharing"] = fact_codec.encode(lease.sharing)
+    if lease.parent is not None:
+        body["parent"] = {"lease_id": str(lease.parent.lease_id), "project_id": lease.parent.project_id}
+    if given := sublease.counts(lease.reservations):
+        body["subleases"] = [{"id": str(number), "hosts": hosts} for number, hosts in given.items()]
     reason = _reason(lease)
     return body if reason is None else {**body, "status_reason": reason}
 

@@ -260,6 +260,24 @@ class SharingOut(Schema):
     extenders = fields.List(fields.String(), required=True)
 
 
+class ParentOut(Schema):
+    """Lease of which a sub-lease has its hosts."""
+
+    class Meta:
+        unknown = RAISE
+
+    lease_id = fields.UUID(required=True)
+    project_id = fields.String(required=True)
+
+
+class SubleaseOut(Schema):
+    class Meta:
+        unknown = RAISE
+
+    id = fields.UUID(required=True)
+    hosts = fields.Integer(required=True)
+
+
 class LeaseOut(Schema):
     """A lease with its reservations and events."""
 
@@ -287,6 +305,11 @@ class LeaseOut(Schema):
             "description": "Further projects and users; absent for a lease that is not shared."
             " Others than owners see themselves only."
         },
+    )
+    parent = fields.Nested(ParentOut, metadata={"description": "Only of a sub-lease."})
+    subleases = fields.List(
+        fields.Nested(SubleaseOut),
+        metadata={"description": "Sub-leases that have, or will have, hosts of the lease; absent without any."},
     )
     created_at = out_stamp()
     updated_at = out_stamp(allow_none=True)
