@@ -201,6 +201,10 @@ climate lease shorten mine 30m
 climate lease shorten mine --until +1h
 climate lease show mine
 climate lease show mine -f value -c status
+climate lease sublet mine course --to-project 4f2a8a1e0c8d4c7f9a54f7f3a3b1c1d2 --hosts 2 --start +1d --for 4h
+climate lease sublet mine deadline --to-project 4f2a8a1e0c8d4c7f9a54f7f3a3b1c1d2 --host gpu-1 --for 1d
+climate lease subleases mine
+climate lease subleases mine -f json
 climate lease wait mine --for ACTIVE
 climate lease wait mine --for TERMINATED --timeout 1h
 climate limit history default

@@ -12,7 +12,7 @@ SECTIONS: Sections = {
     "Reserve": {
         "calendar": ("leases.calendar:group",),
         "find": ("leases.find:command",),
-        "lease": ("leases.lease:group",),
+        "lease": ("leases.lease:group", "leases.sublease:COMMANDS"),
         "limit": ("leases.limit:group",),
         "mail": ("leases.mail:group",),
         "notice": ("leases.notice:group",),

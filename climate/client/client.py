@@ -273,6 +273,34 @@ class Client(AbstractContextManager["Client"]):
         named = {"projects": list(projects), "viewers": list(viewers), "extenders": list(extenders)}
         return self.update_lease(lease, sharing=named)
 
+    def sublet(
+        self,
+        lease: Lease | str,
+        name: str,
+        *,
+        project: str,
+        hosts: int | Sequence[str],
+        duration: timedelta,
+        start: datetime | None = None,
+        **more: object,
+    ) -> Lease:
+        """Give hosts of a lease to another project, from `start` (now) on; the result is a lease of that project.
+
+        `hosts` is their number, or their names. `more` has further keys of the request, such as `user_id`, `on_end` and
+        `grace_period`.
+        """
+        begin = _utc(start, "start") if start else self._now()
+        period = {"start_date": wire(begin) if start else "now", "end_date": wire(begin + duration)}
+        chosen = {"hosts": hosts} if isinstance(hosts, int) else {"host_names": list(hosts)}
+        body: dict[str, object] = {"name": name, "project_id": project, **period, **chosen, **more}
+        path = f"/leases/{self._lease_id(lease)}/subleases"
+        return Lease.of(self._send("POST", path, body, str(uuid4()))["lease"])
+
+    def subleases(self, lease: Lease | str) -> list[Lease]:
+        """Return the sub-leases of a lease, oldest first."""
+        answer = self._send("GET", f"/leases/{self._lease_id(lease)}/subleases")
+        return [Lease.of(body) for body in answer["subleases"]]
+
     def delete_lease(self, lease: Lease | str) -> None:
         """End a lease, or withdraw it before its start."""
         self._send("DELETE", f"/leases/{self._lease_id(lease)}")

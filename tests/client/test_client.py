@@ -217,6 +217,23 @@ def test_clouds_that_are_missing_wrong_or_away_are_errors_of_their_own(cloud: Se
             client.lease("training")
 
 
+def test_hosts_of_a_lease_are_given_to_another_project(demo: Client, cloud: Served) -> None:
+    start = datetime.now(UTC) + HOUR
+    lease = demo.create_lease("long", hosts(1), start=start, duration=2 * HOUR)
+    with connect("climate", environ=variables(cloud.home)) as admin:
+        project = admin.http.token.body["project"]["id"]
+    given = demo.sublet(lease, "course", project=project, hosts=1, start=start, duration=HOUR, on_end="recycle")
+    assert (given.name, given.body["project_id"], given.body["parent"]["lease_id"]) == ("course", project, lease.id)
+    assert [one.id for one in demo.subleases(lease)] == [given.id]
+    with pytest.raises(Conflict, match=given.id):
+        demo.delete_lease(lease)
+    with pytest.raises(Conflict, match="can give 0"):
+        demo.sublet(lease, "more", project=project, hosts=1, start=start, duration=HOUR)
+    with pytest.raises(InvalidRequest, match="nowhere is no host of the lease"):
+        demo.sublet(lease, "more", project=project, hosts=["nowhere"], start=start, duration=HOUR)
+    demo.delete_lease(given)
+
+
 def test_a_lease_is_shared_with_known_projects_and_users(demo: Client, cloud: Served) -> None:
     lease = demo.create_lease("shared", hosts(1), start=datetime.now(UTC) + HOUR, duration=HOUR)
     with connect("climate", environ=variables(cloud.home)) as admin:

@@ -43,10 +43,18 @@ def fields(lease: Row, hosts: Sequence[Row] | None, addresses: Mapping[str, str]
         "servers": [_server(server, addresses.get(server["id"], ""), host) for host, server in servers],
         "reservations": list(map(_reservation, lease.get("reservations") or ())),
         "shared_with": sharing.shown(lease) or None,
+        "parent": _parent(lease),
+        "subleases": [f"{one['id']}  {one['hosts']} x physical:host" for one in lease.get("subleases") or ()] or None,
         "project_id": lease.get("project_id"),
         "user_id": lease.get("user_id"),
         "created_at": lease.get("created_at"),
     }
+
+
+def _parent(lease: Row) -> str | None:
+    """Return the lease of which a sub-lease has its hosts."""
+    known = lease.get("parent")
+    return f"{known['lease_id']}  of project {known['project_id']}" if known else None
 
 
 def waiting(lease: Row) -> str | None:

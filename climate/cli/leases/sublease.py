@@ -1,0 +1,85 @@
+"""climate lease sublet and subleases: hosts of a lease for another project, for a part of its time."""
+
+from collections.abc import Mapping
+from typing import Any
+from uuid import uuid4
+
+import click
+
+from climate.cli import lookup
+from climate.cli.dates import MomentType, SpanType, wire
+from climate.cli.leases import lease_view
+from climate.cli.leases.lease import show_lease
+from climate.cli.leases.request_times import RequestTimes
+from climate.cli.options import dry, dry_run, exactly_one, listed, shown
+from climate.cli.session import current
+
+COLUMNS = ("id", "name", "project_id", "status", "start_date", "end_date")
+
+
+@click.command("sublet")
+@click.argument("lease")
+@click.argument("name")
+@click.option("--to-project", "project_id", required=True, metavar="ID", help="Project that gets the hosts.")
+@click.option("--to-user", "user_id", metavar="ID", help="User to whom the sub-lease belongs; default: you.")
+@click.option("--hosts", type=click.IntRange(1), help="Number of hosts; those without servers are chosen first.")
+@click.option("--host", "host_names", multiple=True, metavar="NAME", help="A host of the lease; repeatable.")
+@click.option("--start", type=MomentType(), default="now", show_default=True, help="Start: now, +30m, or a time.")
+@click.option("--end", type=MomentType(), help="End: +6h, or a time.")
+@click.option("--for", "length", type=SpanType(), help="Length instead of the end: 90s, 6h, 1d12h.")
+@click.option("--before-end", type=MomentType(), help="Time of before_end_lease.")
+@click.option("--reservation", "reservation_id", metavar="ID", help="Reservation with the hosts, if there are several.")
+@click.option("--on-end", help="Action for servers at the end, as in `climate lease create`.")
+@click.option("--grace", type=SpanType(), help="Time after the end for which servers continue.")
+@click.option(
+    "--idempotency-key", metavar="KEY", help="Idempotency key: a repetition with the same key gives nothing twice."
+)
+@dry_run
+@shown
+def sublet(lease: str, name: str, **given: Any) -> None:
+    """Give hosts of LEASE to another project for a part of its time, as a lease NAME of that project."""
+    session = current()
+    exactly_one(("--end", "--for"), given["end"], given["length"])
+    exactly_one(("--hosts", "--host"), given["hosts"], given["host_names"] or None)
+    key, now = given["idempotency_key"], session.client.now().replace(microsecond=0)
+    times = RequestTimes.of(session.environ)
+    scope = f"{session.client.cloud.source} {session.client.cloud.auth_url} {lease} {name} {key}"
+    now = times.first(scope, now) if key and not given["dry_run"] else now
+    start, before_end = given["start"], given["before_end"]
+    end = given["end"].when(now) if given["end"] else start.when(now) + given["length"]
+    body = {
+        "name": name,
+        "start_date": "now" if start.is_now else wire(start.when(now)),
+        "end_date": wire(end),
+        "before_end_date": wire(before_end.when(now)) if before_end else None,
+        **_wanted(given),
+    }
+    path = f"/leases/{lookup.lease_id(session.client, lease)}/subleases"
+    headers = {"Idempotency-Key": key or str(uuid4())}
+    made = session.client.json("reservation", "POST", path, json=body, headers=headers, params=dry(given["dry_run"]))
+    show_lease(session, dict(made["lease"]) if list(made) == ["lease"] else made)
+
+
+def _wanted(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of a request that were given as options."""
+    wanted = {key: given[key] for key in ("project_id", "user_id", "hosts", "reservation_id", "on_end") if given[key]}
+    if given["host_names"]:
+        wanted["host_names"] = list(given["host_names"])
+    if given["grace"]:
+        wanted["grace_period"] = int(given["grace"].total_seconds())
+    return wanted
+
+
+@click.command("subleases")
+@click.argument("lease")
+@listed
+def subleases(lease: str) -> None:
+    """List the sub-leases of a lease."""
+    session = current()
+    path = f"/leases/{lookup.lease_id(session.client, lease)}/subleases"
+    rows = session.client.json("reservation", "GET", path)["subleases"]
+    plain = session.form in ("json", "yaml")
+    session.show_all(rows if plain else [lease_view.list_row(row) for row in rows], COLUMNS)
+
+
+COMMANDS = (sublet, subleases)
