@@ -15,7 +15,7 @@ from api.web import form_fields, lease_words, search_words
 from api.web.blueprint import HOME, PREFIX, page
 from climate.domain.errors import ClimateError, InvalidInput, NotFound
 from climate.domain.lease import Lease
-from climate.domain.sharing import Access, access, may_boot
+from climate.domain.sharing import Access, may_boot
 from climate.domain.status import LeaseStatus
 from climate.service.availability.question import present
 from climate.service.calendars import ics
@@ -23,6 +23,7 @@ from climate.service.lease_tree import leases as tree_leases
 from climate.service.leases import lease_hosts, leases
 from climate.service.leases.update import Changes
 from climate.service.notifications import delivery
+from climate.service.sharing import access
 from climate.service.waiting_list import places
 from climate.store.calendar_feeds import Entry
 from climate.store.leases.leases import Listing
@@ -33,7 +34,7 @@ ON_A_PAGE = 50
 MOST_NOTICES = 50
 STEPS = tuple(timedelta(hours=hours) for hours in (1, 4, 24, 72, 168))
 """Lengths by which the page of a lease offers to prolong it."""
-CHANGE = (Access.OWNER, Access.EXTENDER)
+CHANGE = (Access.OWNER, Access.EXTENDER, Access.PARENT)
 """Relations to a lease in which its end can be moved."""
 STATUSES = tuple(str(status) for status in LeaseStatus)
 
@@ -77,7 +78,7 @@ def show(lease_id: str) -> ResponseReturnValue:
     step = form_fields.number(request.args, "step", 0, 1, max(1, len(history)))
     at = history[step - 1].at if 0 < step < len(history) and at is None else at
     lease = leases.get(climate(), caller(), known, at)
-    now, known_as = present(climate()), access(lease.project_id, lease.sharing, caller())
+    now, known_as = present(climate()), access.relation(caller(), lease)
     place = places.estimated(climate(), lease) if at is None else None
     return render_template(
         "lease.html",

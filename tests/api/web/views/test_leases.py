@@ -11,10 +11,12 @@ from climate.domain.notifications import Notice
 from climate.service.leases import leases
 from climate.service.leases.leases import Order
 from climate.service.notifications import delivery
+from climate.service.subleases import create
+from climate.service.subleases.create import SubleaseOrder
 from climate.store.tables.operations import notices
 from tests.api.reservation.api_clients import HOST, run_due
 from tests.api.web.page_clients import Browser
-from tests.conftest import MEMBER, Clock
+from tests.conftest import MEMBER, STRANGER, Clock
 
 XSS = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>"
 
@@ -45,6 +47,23 @@ def test_home_of_a_reader_has_no_forms_for_changes(climate: Climate, clock: Cloc
     text = reader.text("/ui/")
     assert "training" in text
     assert "/prolong" not in text
+
+
+def test_a_page_names_the_parent_and_the_sub_leases(
+    climate: Climate, clock: Clock, member: Browser, stranger: Browser
+) -> None:
+    parent = made(climate, clock, hours=5)
+    start = clock.time + timedelta(hours=1)
+    order = SubleaseOrder("course", STRANGER.project_id, start + timedelta(hours=1), start=start, hosts=1)
+    own = str(create.create(climate, MEMBER, UUID(parent), order).id)
+    assert f'<a href="/ui/leases/{own}"><code>{own}</code></a>, 1 host' in member.text(f"/ui/leases/{parent}")
+    text = member.text(f"/ui/leases/{own}")
+    assert f'<a href="/ui/leases/{parent}">' in text
+    assert f"/ui/leases/{own}/delete" in text
+    assert f"/ui/leases/{own}/name" not in text
+    text = stranger.text(f"/ui/leases/{own}")
+    assert f"<code>{parent}</code> of project" in text
+    assert f"/ui/leases/{own}/name" in text
 
 
 def test_list_filters_and_pages(climate: Climate, clock: Clock, member: Browser, admin: Browser) -> None:
