@@ -2,7 +2,11 @@
 
 from typing import Any
 
+from climate.service.host_operations import recycling
+from climate.service.journal import check
+from climate.service.subleases import round as subleases
 from tests.api.compute.api_clients import Person, World, done, hours_away, message
+from tests.system.stack import await_so
 
 SERVERS = "/compute/v2.1/servers"
 
@@ -125,3 +129,58 @@ def test_servers_of_further_projects_run_on_a_shared_lease_until_its_end(
     for _ in range(3):
         there.at_once("end_lease")
     assert _all(admin) == []
+
+
+def test_a_host_goes_to_a_sub_lease_and_returns(there: World, member: Person, stranger: Person) -> None:
+    both = {"resource_type": "physical:host", "min": 2, "max": 2}
+    body = {"name": "long", "start_date": "now", "end_date": hours_away(5), "events": [], "reservations": [both]}
+    parent = done(member("POST", "/reservation/v1/leases", body), 201)["lease"]
+    path, whole = f"/reservation/v1/leases/{parent['id']}", parent["reservations"][0]["id"]
+    there.settle()
+    mine = member.booted({"reservation": whole})
+    there.settle()
+    used = _hosts_of(there)[mine]
+    (free,) = set(_pools(there)[whole]) - {used}
+
+    given = {"name": "course", "project_id": "other-project", "end_date": hours_away(2), "hosts": 1}
+    lease = done(member("POST", f"{path}/subleases", given), 201)["lease"]
+    own = lease["reservations"][0]["id"]
+    _rounds(there)
+    assert stranger.get(f"/reservation/v1/leases/{lease['id']}")["lease"]["status"] == "ACTIVE"
+    assert (_pools(there)[whole], _pools(there)[own]) == ([used], [free])
+    theirs = stranger.booted({"reservation": own})
+    assert message(member.boot({"reservation": own}), 403, "forbidden")
+    assert message(stranger.boot({"reservation": whole}), 404, "itemNotFound")
+    second = member.booted({"reservation": whole})
+    there.settle()
+    assert [_hosts_of(there)[one] for one in (theirs, second)] == [free, used]
+
+    done(stranger("DELETE", f"/reservation/v1/leases/{lease['id']}"), 204)
+    await_so(lambda: _rounds(there) or len(_pools(there)[whole]) == 2, 60, "the host is back")
+    assert message(stranger("GET", f"{SERVERS}/{theirs}"), 404, "itemNotFound")
+    assert sorted(_pools(there)[whole]) == sorted([used, free])
+    third = member.booted({"reservation": whole, "different_host": [mine, second]})
+    there.settle()
+    assert _hosts_of(there)[third] == free
+    assert [member.status(one) for one in (mine, second, third)] == ["ACTIVE"] * 3
+    done(member("DELETE", path), 204)
+    await_so(lambda: _rounds(there) or sorted(_pools(there)["freepool"]) == ["gpu-1", "gpu-2"], 60, "all are back")
+    assert check.differences(there.climate) == []
+
+
+def _rounds(there: World) -> None:
+    """What the rounds over hosts do for sub-leases, and the workers after them."""
+    for _ in range(2):
+        subleases.run_round(there.climate)
+        recycling.run_round(there.climate)
+        there.settle()
+
+
+def _pools(there: World) -> dict[str, list[str]]:
+    aggregates = Person(there.app, "admin").get("/compute/v2.1/os-aggregates")["aggregates"]
+    return {one["name"]: one["hosts"] for one in aggregates}
+
+
+def _hosts_of(there: World) -> dict[str, str]:
+    """Server -> its host."""
+    return {one["id"]: one["OS-EXT-SRV-ATTR:hypervisor_hostname"] for one in _all(Person(there.app, "admin"))}
