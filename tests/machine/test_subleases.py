@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 from hypothesis import strategies as st
-from hypothesis.stateful import rule
+from hypothesis.stateful import initialize, rule
 
 from climate.cloud import Refused
 from climate.domain import lease_events, sublease
@@ -39,22 +39,34 @@ class Sublets(Care):
         on_end=st.sampled_from(["terminate", "recycle"]),
     )
     def give(self, which: int, start: int, length: int, count: int, on_end: str) -> object:
+        return self._give(which, start, length, count, on_end)
+
+    @initialize(target=known, count=st.integers(1, 2))
+    def somebody_gives_hosts(self, count: int) -> object:
+        self.ask_for_hosts(0, 90, 2, "terminate")
+        return self._give(0, 5, 20, count, "terminate")
+
+    @rule(target=known, which=st.integers(0, 3), count=st.integers(1, 2))
+    def give_at_once(self, which: int, count: int) -> object:
+        return self._give(which, 0, 20, count, "terminate")
+
+    def _give(self, which: int, start: int, length: int, count: int, on_end: str) -> object:
         parents = [one for one in self.world.leases() if not one.parent and not lease_events.is_over(one)]
         if not parents:
             return NOBODY
-        lease = parents[which % len(parents)].id
-        begin = self._now() + timedelta(minutes=start)
+        lease = parents[which % len(parents)]
+        begin = max(self._now() + timedelta(minutes=start), lease.period.start)
         order = SubleaseOrder(
             "s",
             STRANGER.project_id,
-            begin + timedelta(minutes=length),
-            start=begin if start else None,
+            min(begin + timedelta(minutes=length), lease.period.end),
+            start=None if begin == self._now() else begin,
             hosts=count,
             terms={"on_end": on_end},
         )
         before = self.world.fingerprint()
         try:
-            return create.create(self.climate, MEMBER, lease, order).id
+            return create.create(self.climate, MEMBER, lease.id, order).id
         except ClimateError:
             assert self.world.fingerprint() == before
             return NOBODY
