@@ -2,10 +2,10 @@
 
 from migrations.scripts import alone, build_indexes
 
-revision = "0068"
+revision = "0067"
 down_revision = "0066"
 
 
 def upgrade() -> None:
-    alone("0068_subleases.sql")
-    build_indexes("0068_subleases_indexes.sql")
+    alone("0067_subleases.sql")
+    build_indexes("0067_subleases_indexes.sql")
