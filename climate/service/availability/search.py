@@ -106,8 +106,8 @@ def prepare(climate: Climate, caller: Caller, wanted: Wanted) -> Inquiry:
 
 
 def find(inquiry: Inquiry) -> Found:
-    """Return the offers and the free counts."""
-    found = tuple(_accepted(inquiry, _candidates(inquiry)))
+    """Return the offers and the free counts; a search that wants no offer tries no period."""
+    found = tuple(_accepted(inquiry, _candidates(inquiry))) if inquiry.wanted.offers else ()
     free = _free(inquiry.read(), inquiry.wanted) if inquiry.wanted.points else tuple(None for _ in inquiry.parts)
     return Found(found, free, _last_refusal(inquiry))
 
