@@ -24,6 +24,7 @@ from climate.domain.errors import (
     TooComplex,
 )
 from climate.domain.errors import Forbidden as Refused
+from climate.domain.lease import Lease
 from climate.domain.period import Period
 from climate.domain.policy import Caller, require
 from climate.service.availability import offers, question
@@ -153,13 +154,28 @@ def _offer(inquiry: Inquiry, known: Known, candidate: Candidate) -> Offer | Clim
     period = Period(moment(candidate.start), moment(candidate.end))
     order = Order("offer", period.start, period.end)
     try:
-        leases.rehearse(inquiry.climate, inquiry.caller, order, parts)
+        planned = leases.rehearse(inquiry.climate, inquiry.caller, order, parts)
     except REFUSALS as refusal:
         return refusal
+    candidate = _as_planned(parts, known, candidate, planned)
+    parts = _narrowed(inquiry.parts, known, candidate)
     given = [_as_asked(one, part) for one, part in zip(inquiry.wanted.reservations, parts, strict=True)]
     sealed = offers.seal(inquiry.climate, inquiry.caller, period, given, known.now)
     expires = offers.expiry(period.start, known.now)
     return Offer(sealed, period.start, period.end, expires, _counts(parts, known, candidate), candidate.cost)
+
+
+def _as_planned(parts: Sequence[planning.Part], known: Known, candidate: Candidate, planned: Lease) -> Candidate:
+    """Return the candidate with the numbers of hosts of the plan.
+
+    They may be smaller: the plan knows more than the search, and grants fewer hosts where a range allows that.
+    """
+    counts, result = iter(candidate.counts), []
+    for part, demand, reservation in zip(parts, known.demands, planned.reservations, strict=True):
+        if demand is not None:
+            count = next(counts)
+            result.append(min(count, len(reservation.hosts)) if "max" in part.spec else count)
+    return replace(candidate, counts=tuple(result))
 
 
 def _narrowed(parts: Sequence[planning.Part], known: Known, candidate: Candidate) -> list[planning.Part]:

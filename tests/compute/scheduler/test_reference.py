@@ -132,7 +132,7 @@ def answered(rows: list[dict[str, Any]], spec: Spec, count: int, rules: Rules) -
     return reference.Answer(picks, refused)
 
 
-@settings(max_examples=length(60, 700), deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=length(150, 700), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     rows=st.integers(0, 9).flatmap(lambda size: st.lists(NODE, min_size=size, max_size=size)),
     spec=SPEC,

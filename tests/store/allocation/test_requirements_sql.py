@@ -77,7 +77,7 @@ def _row(known: Mapping[str, Any]) -> dict[str, Any]:
     return {**fixed, **known, "created_at": datetime(2030, 1, 1, tzinfo=UTC)}
 
 
-@settings(max_examples=length(60, 300), deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=length(150, 300), deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.lists(described, min_size=1, max_size=5, unique_by=lambda host: str(host["hypervisor_hostname"])), trees)
 def test_sql_finds_what_the_domain_says(engine: Engine, known: list[dict[str, Any]], tree: Requirement) -> None:
     with engine.connect() as conn:
