@@ -43,7 +43,7 @@ test: $(VENV)/installed-dev ## run the tests
 	$(BIN)/python -m pytest $(THREE) $(ORDINARY) $(ARGS)
 
 # What depends on the version of the server most: statements, locks, claims, migrations.
-BY_URL := tests/store tests/migrations tests/runner/test_by_url.py tests/service/leases/test_events.py \
+BY_URL := tests/store tests/migrations tests/runner/test_by_url.py tests/service/events/test_events.py \
 	tests/service/leases/test_leases.py tests/service/journal/test_check.py $(patsubst %,tests/scenarios/test_%.py,races \
 	event_order late_workers duplicate_delivery statement_counts capacity_races floating_ip_races storage_races)
 

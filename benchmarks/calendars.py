@@ -11,7 +11,7 @@ from benchmarks.figures import head, line, spread, timed
 from climate import log_setup
 from climate.bootstrap import Deployment
 from climate.service.calendars import feeds
-from climate.store.calendar_feeds import Scope
+from climate.store.notices.calendar_feeds import Scope
 
 LEASES = (10, 100, 1000)
 

@@ -9,7 +9,7 @@ import redis
 from sqlalchemy import text
 
 from benchmarks import processes
-from climate.service.leases.event_shares import QUEUE
+from climate.service.events.event_shares import QUEUE
 from climate.settings import Settings
 from climate.store.engine import connect
 from workers import celery_app, worker

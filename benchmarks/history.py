@@ -21,8 +21,9 @@ from climate.cloud.fake import FakeCloud
 from climate.context import Climate
 from climate.domain.policy import Caller
 from climate.service import housekeeping
+from climate.service.events import event_dispatch, events
 from climate.service.hosts import inventory
-from climate.service.leases import event_dispatch, events, lease_pools, leases, server_boot, update
+from climate.service.leases import lease_pools, leases, server_boot, update
 from climate.service.leases.leases import Order
 from climate.service.leases.update import Changes
 from climate.store.journal import journal

@@ -9,7 +9,7 @@ import structlog
 from sqlalchemy import Engine, func, make_url, select
 from sqlalchemy.exc import ArgumentError
 
-from climate import compute, identity, plugin, power, scheduler_notices, schema_upgrade
+from climate import compute, identity, plugin, power, scheduler_notices
 from climate.cloud import Cloud, openstack
 from climate.cloud.bundled import BundledCloud
 from climate.cloud.bundled_cells import BundledCells
@@ -31,9 +31,11 @@ from climate.compute.virt.qemu.driver import MachineOptions
 from climate.compute.virt.qemu.migration_ports import Listening
 from climate.configuration import cells, mail, networks, policy_file, scheduler, zones
 from climate.context import Climate
+from climate.database import schema_upgrade
 from climate.domain.errors import Conflict
 from climate.domain.policy import ADMIN, Caller
-from climate.identity import Identity, keys, keystone, recovery
+from climate.identity import Identity, keys, keystone
+from climate.identity.authentication import recovery
 from climate.identity.keys import KeyRing
 from climate.project_contents import DeploymentContents
 from climate.sealed_secrets import Vault
@@ -289,7 +291,10 @@ def prepare(settings: Settings, *, demo: bool = False) -> None:
 
 
 def reset_admin_password(settings: Settings, password: str, echo: Callable[[str], None]) -> str:
-    """Set the administrator's password in the database; `climate.identity.recovery` has the details and the result."""
+    """Set the administrator's password in the database.
+
+    `climate.identity.authentication.recovery` has the details and the result.
+    """
     engine = connect(_database(settings), pool_size=2, application="climate-recovery")
     try:
         return recovery.reset_admin_password(identity.build(engine, settings), settings, password, echo)

@@ -30,10 +30,10 @@ from climate.cloud import (
 )
 from climate.domain.availability.demands import Demand, Horizon
 from climate.domain.errors import ClimateError, Conflict, InvalidInput
+from climate.domain.events.lease_events import AdditionalEvent
 from climate.domain.facts import AddressHold, AmountHold, Hold
 from climate.domain.hosts.pools import Pool
 from climate.domain.lease import Reservation
-from climate.domain.lease_events import AdditionalEvent
 from climate.domain.period import Period
 from climate.domain.policy import Caller
 from climate.entry_points import installed as entry_points_of

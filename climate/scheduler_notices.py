@@ -9,8 +9,8 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from climate.compute.scheduler.decisions.notifications import END, Tell
 from climate.domain.notifications import Notice
-from climate.store import notifications
 from climate.store.engine import database_time
+from climate.store.notices import notifications
 
 log = structlog.get_logger(__name__)
 

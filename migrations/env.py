@@ -1,4 +1,4 @@
-"""Alembic's door to the schema: the connection is handed in, see `climate.schema_upgrade.upgrade`."""
+"""Alembic's door to the schema: the connection is handed in, see `climate.database.schema_upgrade.upgrade`."""
 
 from alembic import context
 

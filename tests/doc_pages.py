@@ -7,8 +7,8 @@ from pathlib import Path
 
 import click
 
+from climate.cli.connection.session import Session
 from climate.cli.root import root
-from climate.cli.session import Session
 from climate.settings import Settings
 
 ROOT = Path(__file__).parent.parent

@@ -12,7 +12,7 @@ from benchmarks import history, seed
 from benchmarks.history import Act, rows_read
 from climate.bootstrap import Deployment, build
 from climate.compute.store.tables import metadata
-from climate.connections import reading
+from climate.database.connections import reading
 from climate.settings import Settings
 from climate.store.hosts import pools
 

@@ -9,7 +9,7 @@ import pytest
 from cryptography.fernet import Fernet, InvalidToken
 from structlog.testing import capture_logs
 
-from climate.cli.clouds import find
+from climate.cli.connection.clouds import find
 from climate.cli.errors import Failure
 from climate.cloud.openstack.connection import connect
 from climate.compute.errors import VirtError

@@ -12,7 +12,7 @@ from celery import Celery
 from kombu.entity import Queue
 
 from climate.compute.network.allocation.queue import TASK
-from climate.service.leases.event_shares import QUEUE, queue_of
+from climate.service.events.event_shares import QUEUE, queue_of
 from climate.settings import SettingError
 from workers import safe_transport
 

@@ -12,8 +12,8 @@ from climate.compute.cells.errors import NoCellsAvailable
 from climate.compute.errors import BadRequest
 from climate.compute.servers import create
 from climate.compute.store.cells import messages, resources
-from climate.connections import reading
 from climate.context import Climate
+from climate.database.connections import reading
 from climate.domain import errors
 from climate.domain.policy import ADMIN, Caller
 from climate.domain.status import LeaseStatus

@@ -21,7 +21,7 @@ from climate.compute.cells.messaging.pipeline import Task
 from climate.compute.cells.messaging.transport import CellTransport
 from climate.compute.cells.state.link_cache import Here, Surroundings
 from climate.compute.store.cells.messages import Sent
-from climate.connections import KeptConnections
+from climate.database.connections import KeptConnections
 
 GATHER = 0.25
 """Seconds for which confirmations are collected; a neighbour waits much longer for them."""

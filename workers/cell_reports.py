@@ -9,7 +9,7 @@ from climate.compute.cells.messaging.pipeline import Pipeline
 from climate.compute.cells.servers import healing, methods, sync
 from climate.compute.cells.servers.healing import Healer
 from climate.compute.store.cells import changes
-from climate.connections import reading
+from climate.database.connections import reading
 from workers.cell_pipeline import Guarded
 
 FOLLOW_SECONDS = 1.0

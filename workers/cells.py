@@ -17,7 +17,7 @@ from typing import TypeVar
 import psycopg
 import structlog
 
-from climate import bootstrap, connections, log_setup
+from climate import bootstrap, log_setup
 from climate.bootstrap import Deployment
 from climate.compute.cells.builds import estimate
 from climate.compute.cells.builds.scheduler import CellScheduler
@@ -31,6 +31,7 @@ from climate.compute.cells.servers.healing import Healer
 from climate.compute.cells.state import inventory, state
 from climate.compute.store.cells import changes, handover, messages
 from climate.configuration import cells
+from climate.database import connections
 from climate.service import housekeeping, process_health
 from climate.settings import Settings
 from climate.store import db_errors

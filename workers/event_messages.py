@@ -9,8 +9,8 @@ from kombu.exceptions import OperationalError as BrokerError
 from redis.exceptions import RedisError
 
 from climate.context import Climate
-from climate.service.leases import event_dispatch, event_portions
-from climate.service.leases.event_shares import QUEUE
+from climate.service.events import event_dispatch, event_portions
+from climate.service.events.event_shares import QUEUE
 from climate.store.leases.event_claims import Message
 from workers import celery_app
 

@@ -13,9 +13,9 @@ import structlog
 from sqlalchemy import Connection, Engine
 
 from climate.cloud import CloudError
-from climate.connections import alone as alone_statement
-from climate.connections import reading
 from climate.context import Climate
+from climate.database.connections import alone as alone_statement
+from climate.database.connections import reading
 from climate.domain.errors import Unavailable
 from climate.plugin import CLOUD_POOLS
 from climate.service import kept_volumes
@@ -38,8 +38,9 @@ from climate.service.subleases import round as subleases
 from climate.service.usage import round as usage
 from climate.service.waiting_list import round as waiting_list
 from climate.settings import Settings
-from climate.store import db_errors, round_locks, round_work
-from climate.store.round_work import DueRounds, RoundWork
+from climate.store import db_errors
+from climate.store.rounds import round_locks, round_work
+from climate.store.rounds.round_work import DueRounds, RoundWork
 
 log = structlog.get_logger(__name__)
 

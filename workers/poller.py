@@ -37,8 +37,9 @@ from climate.compute.zones.builds import builds
 from climate.domain.errors import Unavailable
 from climate.service import housekeeping, process_health
 from climate.service.disk_space import DiskWatch
-from climate.service.leases import event_dispatch, lease_pools, server_boot
-from climate.service.leases.event_shares import QUEUE
+from climate.service.events import event_dispatch
+from climate.service.events.event_shares import QUEUE
+from climate.service.leases import lease_pools, server_boot
 from climate.settings import Settings
 from climate.store import db_errors
 from climate.store.engine import line

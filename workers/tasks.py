@@ -28,7 +28,7 @@ from climate.compute.zones import service_reports
 from climate.compute.zones.builds import provisioning
 from climate.compute.zones.service_reports import LastReport
 from climate.service.disk_space import DiskWatch
-from climate.service.leases import event_portions, events
+from climate.service.events import event_portions, events
 from climate.settings import Settings
 from climate.store import db_errors
 from climate.store.leases.event_claims import Message

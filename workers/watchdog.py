@@ -16,7 +16,7 @@ import redis
 import structlog
 from celery.worker import state
 
-from climate.connections import alone
+from climate.database.connections import alone
 from climate.settings import Settings
 from climate.store import db_errors, heartbeats
 from climate.store.engine import connect

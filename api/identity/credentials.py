@@ -8,9 +8,9 @@ from api.request_context import caller, identity
 from climate.domain.errors import Forbidden
 from climate.identity import credentials as verbs
 from climate.identity import lookup
+from climate.identity.authentication.tokens import Grant
 from climate.identity.credentials import NewCredential
 from climate.identity.models import Credential
-from climate.identity.tokens import Grant
 
 blueprint = Blueprint("identity-credentials", __name__, url_prefix="/identity/v3/users/<user_id>")
 

@@ -8,8 +8,8 @@ from api.identity.keys import below, text_key
 from api.schema import shapes
 from api.schema.body import Body, Key, as_given, part
 from climate.domain.errors import InvalidInput, NotAuthenticated
+from climate.identity.authentication.sign_in import UNSCOPED
 from climate.identity.models import DOMAIN_ID, DOMAIN_NAME, Scope, Who, WholeSystem
-from climate.identity.sign_in import UNSCOPED
 
 METHODS = 'auth.identity.methods must be ["password"], ["token"] or ["application_credential"]'
 NO_SCOPE = "auth.scope must be a project or the system: this cloud has no scope of a domain or a trust"

@@ -10,9 +10,10 @@ from api.identity.views import DOMAIN, listing, moment, project
 from api.request_context import caller, deployment, identity
 from climate.domain.errors import InvalidInput, NotAuthenticated, NotFound
 from climate.domain.policy import require
-from climate.identity import authentication, lookup, sign_in
+from climate.identity import lookup
+from climate.identity.authentication import grants, sign_in
+from climate.identity.authentication.tokens import Grant, seal
 from climate.identity.models import Scope
-from climate.identity.tokens import Grant, seal
 
 blueprint = Blueprint("identity-tokens", __name__, url_prefix="/identity/v3/auth")
 
@@ -74,7 +75,7 @@ def _prove(proof: sign_in_bodies.Proof, scope: Scope | None) -> Grant:
         case sign_in_bodies.Password():
             return sign_in.by_password(identity(), proof.who, proof.password, scope, address)
         case sign_in_bodies.Token():
-            old = authentication.of_token(identity(), proof.token)
+            old = grants.of_token(identity(), proof.token)
             _spend(old.user_id)
             return sign_in.by_token(identity(), old, scope)
         case sign_in_bodies.Secret():
@@ -91,7 +92,7 @@ def _subject() -> tuple[str, Grant]:
     if not token:
         raise InvalidInput("The header X-Subject-Token must name a token")
     try:
-        grant = authentication.of_token(identity(), token)
+        grant = grants.of_token(identity(), token)
     except NotAuthenticated:
         raise NotFound("This is not a recognized Fernet token") from None
     if grant.user_id != caller().user_id:

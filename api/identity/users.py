@@ -8,8 +8,9 @@ from api.identity.scopes import require_reader
 from api.request_context import caller, identity
 from climate.domain.errors import Forbidden
 from climate.domain.policy import require
-from climate.identity import admin, lookup, sign_in
+from climate.identity import admin, lookup
 from climate.identity.admin import NewUser
+from climate.identity.authentication import sign_in
 from climate.identity.models import Who
 
 blueprint = Blueprint("identity-users", __name__, url_prefix="/identity/v3/users")

@@ -19,7 +19,7 @@ from api.reservation.operations import PREFIX, Operation, Strict, nothing, serve
 from climate.domain.errors import NotFound
 from climate.service.calendars import feeds, ics
 from climate.service.calendars.feeds import Days
-from climate.store.calendar_feeds import Feed, Scope
+from climate.store.notices.calendar_feeds import Feed, Scope
 
 Read = dict[str, Any]
 

@@ -16,7 +16,7 @@ from api.reservation.operations import PREFIX, Operation, serve
 from climate.domain.errors import NotFound
 from climate.service.notifications import delivery
 from climate.service.notifications.delivery import Listing
-from climate.store.notifications import Kept
+from climate.store.notices.notifications import Kept
 
 Read = dict[str, Any]
 

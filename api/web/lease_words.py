@@ -6,9 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from climate.domain import preemption, sublease
 from climate.domain.facts import Fact
 from climate.domain.lease import Lease, Reservation, evolve
+from climate.domain.planning import preemption
+from climate.domain.sharing import sublease
 from climate.domain.status import LeaseStatus
 from climate.store.journal.journal import Entry
 

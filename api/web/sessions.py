@@ -16,8 +16,8 @@ from itsdangerous import BadSignature
 from api import auth
 from api.request_context import DEPLOYMENT
 from climate.domain.errors import NotAuthenticated
+from climate.identity.authentication.page_sign_in import OwnProject
 from climate.identity.keys import KeyRing
-from climate.identity.page_sign_in import OwnProject
 
 COOKIE, SECURE_COOKIE = "climate_session", "__Host-climate_session"
 """Name of the cookie. Browsers accept the second only over HTTPS, from this very host and for all of it."""

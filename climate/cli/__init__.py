@@ -6,8 +6,8 @@ from io import TextIOWrapper
 
 import click
 
+from climate.cli.connection.session import Session
 from climate.cli.errors import ERROR, OK, USAGE, Failure, known
-from climate.cli.session import Session
 from climate.settings import environment
 
 INTERRUPTED = 130

@@ -11,7 +11,7 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
-from climate.cli.session import Session
+from climate.cli.connection.session import Session
 
 MOST = 500
 """Names that are offered at most."""

@@ -8,7 +8,7 @@ from urllib.parse import quote
 from climate.cli.errors import CONFLICT, NOT_FOUND, Failure
 
 if TYPE_CHECKING:
-    from climate.cli.client import Client
+    from climate.cli.connection.client import Client
 
 UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 

@@ -8,8 +8,8 @@ from typing import Any, TypeVar
 
 import click
 
+from climate.cli.connection.session import current
 from climate.cli.dates import SpanType
-from climate.cli.session import current
 
 FORMATS = ("table", "json", "yaml", "csv", "value")
 F = TypeVar("F", bound=Callable[..., Any])

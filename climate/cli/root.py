@@ -2,8 +2,8 @@
 
 import click
 
+from climate.cli.connection.session import current
 from climate.cli.lazy_group import HIDDEN, LazyGroup, Sections
-from climate.cli.session import current
 
 DISTRIBUTION = "climate-reservation"
 """Name on the package index, where `climate` belongs to another project."""

@@ -6,8 +6,8 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
+from climate.cli.connection.session import Session
 from climate.cli.errors import ERROR, TIMEOUT, UNREACHABLE, Failure
-from climate.cli.session import Session
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 2.0
 """Poll periods in seconds: they grow from the first to the second."""

@@ -10,8 +10,9 @@ from typing import Any, Literal, Self, TypedDict, Unpack
 from urllib.parse import urlencode
 from uuid import uuid4
 
-from climate.cli import client as connection
-from climate.cli import clouds, lookup
+from climate.cli import lookup
+from climate.cli.connection import client as connection
+from climate.cli.connection import clouds
 from climate.cli.dates import wire
 from climate.cli.errors import NOT_FOUND, Failure
 from climate.cli.wait import PATIENCE, Goal, poll

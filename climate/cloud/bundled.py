@@ -43,7 +43,7 @@ from climate.compute.reservations import take_back_together as taking_back
 from climate.compute.reservations.capacity import Grant
 from climate.compute.servers import actions, resize, volume_attachments
 from climate.compute.store.db_errors import DATABASE_ERRORS
-from climate.connections import Insert, Query
+from climate.database.connections import Insert, Query
 
 _OUTCOMES: tuple[tuple[type[errors.ComputeError], type[Trouble]], ...] = (
     (errors.Waits, InUse),

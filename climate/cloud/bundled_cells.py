@@ -15,7 +15,7 @@ from climate.compute.cells.messaging import paths, send
 from climate.compute.cells.state import state
 from climate.compute.context import Compute
 from climate.compute.errors import ComputeError
-from climate.connections import reading
+from climate.database.connections import reading
 
 SILENT = timedelta(seconds=60)
 """Seconds for which a cell that missed a deadline gets no new leases, unless a message of it arrives."""

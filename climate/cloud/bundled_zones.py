@@ -12,7 +12,7 @@ from climate.compute.store.zones import child_zones
 from climate.compute.zones import registry
 from climate.compute.zones.client import ROLE_HEADER, ChildAnswer, ChildError, ChildRequest
 from climate.compute.zones.models import FROM_USER, ChildZone, ZoneChain
-from climate.connections import reading
+from climate.database.connections import reading
 
 NOT_REGISTERED = ZoneAnswer(404)
 """Answer for a child that was removed; parts of leases there are given up."""

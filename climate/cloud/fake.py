@@ -27,7 +27,7 @@ from climate.cloud import (
 )
 from climate.cloud.fake_state import FakeAddress, Pretence
 from climate.cloud.volumes import CloudStorage, CloudVolume, VolumeOrder
-from climate.connections import Insert, Query
+from climate.database.connections import Insert, Query
 
 
 def host(name: str, *, vcpus: int = 8, memory_mb: int = 32768, local_gb: int = 200) -> CloudHost:

@@ -7,7 +7,7 @@ from typing import Protocol, runtime_checkable
 from sqlalchemy import Connection
 
 from climate.cloud.errors import Trouble
-from climate.connections import Insert, Query
+from climate.database.connections import Insert, Query
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from climate.compute.store.metrics import Figures
 from climate.compute.store.networks import network_hosts
 from climate.compute.store.zones import child_zones
 from climate.compute.zones.models import ChildZone
-from climate.connections import reading
+from climate.database.connections import reading
 
 
 @dataclass(frozen=True, slots=True)

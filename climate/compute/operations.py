@@ -38,7 +38,7 @@ from climate.compute.store.cells import server_lists
 from climate.compute.store.cells import servers as cell_servers
 from climate.compute.store.servers import lists, servers
 from climate.compute.store.servers.lists import Listing
-from climate.connections import reading
+from climate.database.connections import reading
 
 P = ParamSpec("P")
 R = TypeVar("R")

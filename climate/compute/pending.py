@@ -3,7 +3,7 @@
 from climate.compute.context import Compute
 from climate.compute.store import pending as rows
 from climate.compute.store.pending import Pending
-from climate.connections import reading
+from climate.database.connections import reading
 
 
 def look(compute: Compute) -> Pending:

@@ -10,7 +10,7 @@ from climate.compute.storage import UNRESERVED, Directory
 from climate.compute.store.networks import lent_floating_ips
 from climate.compute.store.projects import volumes as rows
 from climate.compute.store.projects.volumes import Volume
-from climate.connections import reading
+from climate.database.connections import reading
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,9 +13,9 @@ from typing import Any
 from uuid import UUID
 
 from climate.domain.period import Period
-from climate.domain.preemption_facts import PreemptionFact
-from climate.domain.sharing import Sharing, SharingChanged
-from climate.domain.sublease_facts import ParentLease, SubleaseFact
+from climate.domain.planning.preemption_facts import PreemptionFact
+from climate.domain.sharing.sharing import Sharing, SharingChanged
+from climate.domain.sharing.sublease_facts import ParentLease, SubleaseFact
 
 
 @dataclass(frozen=True, slots=True)

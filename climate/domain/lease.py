@@ -1,7 +1,7 @@
 """Lease, reservations and events, and the changes that each fact makes to them.
 
 A lease is the fold of its facts: `reduce(evolve, facts, None)`. This module reads no clock and no database.
-Facts are in `climate.domain.facts`, states in `climate.domain.status`; `climate.domain.lease_events` makes facts.
+Facts are in `climate.domain.facts`, states in `climate.domain.status`; `climate.domain.events` makes facts.
 """
 
 from collections.abc import Iterable, Mapping
@@ -11,15 +11,16 @@ from functools import reduce
 from typing import Any
 from uuid import UUID
 
-from climate.domain import event_share, facts, lease_part, preemption, sublease
+from climate.domain import facts, lease_part
 from climate.domain.errors import NotFound
-from climate.domain.event_share import OK, Share
-from climate.domain.event_times import in_order, not_beyond
+from climate.domain.events import event_share, times
 from climate.domain.facts import AddressHold, AmountHold, Fact, Hold
-from climate.domain.lease_part import Part
 from climate.domain.period import Period
-from climate.domain.preemption_facts import HostPreempted, LeasePreempted, PreemptionPlanned, PreemptionWarned
-from climate.domain.sharing import NOT_SHARED, Sharing, SharingChanged
+from climate.domain.planning import preemption
+from climate.domain.planning.preemption_facts import HostPreempted, LeasePreempted, PreemptionPlanned, PreemptionWarned
+from climate.domain.sharing import sublease
+from climate.domain.sharing.sharing import NOT_SHARED, Sharing, SharingChanged
+from climate.domain.sharing.sublease_facts import ParentLease, SubleaseFact, SubletFact
 from climate.domain.status import (
     CANCELLED,
     DONE,
@@ -36,7 +37,6 @@ from climate.domain.status import (
     LeaseStatus,
     ReservationStatus,
 )
-from climate.domain.sublease_facts import ParentLease, SubleaseFact, SubletFact
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class Reservation:
     resources_changed: bool = False
     """Set if it got other hosts while it was active."""
     addresses: tuple[AddressHold, ...] = ()
-    parts: tuple[Part, ...] = ()
+    parts: tuple[lease_part.Part, ...] = ()
     """Shares in child zones and cells."""
     aggregate_id: int | None = field(default=None, compare=False)
     """Id of its aggregate in the cloud, if known. No fact holds it, because the cloud may recreate the aggregate."""
@@ -104,7 +104,7 @@ class Event:
     updated_at: datetime | None = None
     name: str = ""
     """Client's type of an additional event."""
-    shares: tuple[Share, ...] = ()
+    shares: tuple[event_share.Share, ...] = ()
     """Shares by resource type, once the event was claimed, if the lease has several types."""
 
     @property
@@ -123,7 +123,7 @@ class Event:
 
     def is_done_for(self, resource_type: str) -> bool:
         """Return whether its work was done for the reservations of that type, even if other types are in progress."""
-        settled = any((share.resource_type, share.outcome) == (resource_type, OK) for share in self.shares)
+        settled = any((share.resource_type, share.outcome) == (resource_type, event_share.OK) for share in self.shares)
         return settled or self.carried_out
 
 
@@ -161,7 +161,7 @@ class Lease:
         raise NotFound(f"the lease has no event {key}")
 
     @property
-    def parts(self) -> tuple[Part, ...]:
+    def parts(self) -> tuple[lease_part.Part, ...]:
         """Return the shares of all its reservations in child zones and cells."""
         return tuple(part for reservation in self.reservations for part in reservation.parts)
 
@@ -311,7 +311,7 @@ def _created(fact: facts.LeaseCreated) -> Lease:
         user_id=fact.user_id,
         period=fact.period,
         reservations=tuple(map(_planned, fact.reservations)),
-        events=in_order(Event(e.id, EventKind(e.kind), e.due_at, e.due_at, name=e.name) for e in fact.events),
+        events=times.in_order(Event(e.id, EventKind(e.kind), e.due_at, e.due_at, name=e.name) for e in fact.events),
         created_at=fact.at,
         series_id=fact.series_id,
         sharing=fact.sharing or NOT_SHARED,
@@ -328,7 +328,7 @@ def _planned(one: facts.PlannedReservation) -> Reservation:
         one.holds,
         one.exists_before_start,
         addresses=one.addresses,
-        parts=tuple(Part(p.id, p.zone_id, p.zone, p.least, p.most, cell=p.cell) for p in one.parts),
+        parts=tuple(lease_part.Part(p.id, p.zone_id, p.zone, p.least, p.most, cell=p.cell) for p in one.parts),
         amounts=one.amounts,
     )
 
@@ -417,7 +417,7 @@ def _event_moved(lease: Lease, fact: Fact) -> Lease:
             return _with(lease, event_id, at, status=UNDONE, run_at=run_at, reason=reason, attempts=attempts)
         case facts.EventRequeued(event_id, at):
             anew = {"attempts": 0, "first_claimed_at": None, "outcome": None, "reason": None}
-            done = tuple(share for share in lease.event(event_id).shares if share.outcome == OK)
+            done = tuple(share for share in lease.event(event_id).shares if share.outcome == event_share.OK)
             return _with(lease, event_id, at, status=UNDONE, run_at=at, **anew, shares=done)
     raise ValueError(f"unknown fact {type(fact).__name__}")
 
@@ -472,13 +472,13 @@ def _rescheduled(lease: Lease, fact: facts.LeaseRescheduled) -> Lease:
     others = [event for event in lease.events if event.id not in named]
     end = next(event.due_at for event in (*named.values(), *others) if event.kind is EventKind.END)
     over = max(fact.at, fact.period.end)
-    kept = [not_beyond(event, max(over, end) if event.kind is EventKind.CLOSE else over) for event in others]
-    return replace(lease, period=fact.period, events=in_order([*kept, *named.values()]))
+    kept = [times.not_beyond(event, max(over, end) if event.kind is EventKind.CLOSE else over) for event in others]
+    return replace(lease, period=fact.period, events=times.in_order([*kept, *named.values()]))
 
 
 def _reservation_changed(lease: Lease, fact: facts.ReservationChanged) -> Lease:
-    reservations = (_asked_anew(r, fact) if r.id == fact.reservation_id else r for r in lease.reservations)
-    return replace(lease, reservations=tuple(reservations))
+    changed = (_asked_anew(r, fact) if r.id == fact.reservation_id else r for r in lease.reservations)
+    return replace(lease, reservations=tuple(changed))
 
 
 def _asked_anew(before: Reservation, fact: facts.ReservationChanged) -> Reservation:

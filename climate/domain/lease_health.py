@@ -11,8 +11,8 @@ from uuid import UUID
 from climate.domain.facts import Fact, Hold, LeaseCreated, ReservationChanged
 from climate.domain.hosts.pools import HostPlace, Pool
 from climate.domain.lease import Reservation
-from climate.domain.preemption_facts import HostPreempted
-from climate.domain.sublease_facts import HostsSublet, SubletHostsReturned, SubletHostsTaken
+from climate.domain.planning.preemption_facts import HostPreempted
+from climate.domain.sharing.sublease_facts import HostsSublet, SubletHostsReturned, SubletHostsTaken
 
 ToSubleases = HostsSublet | SubletHostsTaken | SubletHostsReturned
 """Facts that change what a parent has of its promise."""

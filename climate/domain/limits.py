@@ -12,12 +12,12 @@ from enum import StrEnum
 from itertools import accumulate, pairwise
 from typing import Self
 
-from climate.domain import sublease
 from climate.domain.errors import LimitExceeded
 from climate.domain.facts import FOREVER
 from climate.domain.lease import Lease
 from climate.domain.period import Period
-from climate.domain.preemption import is_preemptible
+from climate.domain.planning.preemption import is_preemptible
+from climate.domain.sharing import sublease
 from climate.domain.status import EventKind
 
 NO_LIMIT = -1

@@ -3,11 +3,11 @@
 from argon2 import PasswordHasher
 from sqlalchemy import Engine
 
+from climate.identity.authentication.passwords import Passwords
+from climate.identity.authentication.revocation_cache import Watch
 from climate.identity.initial_accounts import first_start
 from climate.identity.keys import KeyRing
-from climate.identity.passwords import Passwords
 from climate.identity.project_contents import NoContents, ProjectContents
-from climate.identity.revocation_cache import Watch
 from climate.identity.service import Authenticator, Identity
 from climate.settings import Settings
 

@@ -12,8 +12,8 @@ from sqlalchemy import Connection
 from climate.domain.errors import Conflict, Forbidden, InvalidInput, NotFound
 from climate.domain.policy import Caller
 from climate.identity import audit, project_tree
+from climate.identity.authentication.passwords import check_new
 from climate.identity.models import Extra, Project, User, Who
-from climate.identity.passwords import check_new
 from climate.identity.store import projects, unique, users
 from climate.identity.store.revocations import PROJECT, USER
 

@@ -10,12 +10,12 @@ from climate.domain.errors import Forbidden, InvalidInput, NotFound
 from climate.domain.policy import Caller
 from climate.identity import audit, lookup
 from climate.identity.admin import check_name, check_text
+from climate.identity.authentication.passwords import LONGEST, SHORTEST
+from climate.identity.authentication.tokens import Grant
 from climate.identity.models import Credential, implied
-from climate.identity.passwords import LONGEST, SHORTEST
 from climate.identity.store import credentials as store
 from climate.identity.store import revocations, unique, users
 from climate.identity.store.revocations import CREDENTIAL
-from climate.identity.tokens import Grant
 
 if TYPE_CHECKING:
     from climate.identity.service import Identity

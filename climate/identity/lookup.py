@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from climate.connections import reading
+from climate.database.connections import reading
 from climate.domain.errors import NotFound
 from climate.identity import admin
 from climate.identity.models import Assignment, Credential, Project, Role, User, Who

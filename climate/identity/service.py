@@ -6,17 +6,17 @@ from typing import Protocol
 
 from sqlalchemy import Connection, Engine
 
-from climate.connections import reading
+from climate.database.connections import reading
 from climate.domain.policy import Caller
-from climate.identity import authentication
-from climate.identity.authentication import Headers
+from climate.identity.authentication import grants
+from climate.identity.authentication.grants import Headers
+from climate.identity.authentication.password_cache import Memory
+from climate.identity.authentication.passwords import Passwords
+from climate.identity.authentication.revocation_cache import Watch
+from climate.identity.authentication.tokens import Grant, GrantCache
 from climate.identity.keys import KeyRing
-from climate.identity.password_cache import Memory
-from climate.identity.passwords import Passwords
 from climate.identity.project_contents import NoContents, ProjectContents
-from climate.identity.revocation_cache import Watch
 from climate.identity.store import assignments, projects, revocations, users
-from climate.identity.tokens import Grant, GrantCache
 
 
 class Authenticator(Protocol):
@@ -72,7 +72,7 @@ class Identity:
 
     def grant(self, headers: Headers, address: str = "") -> Grant:
         """Return the grant of these headers, with method and expiry."""
-        return authentication.grant(self, headers, address)
+        return grants.grant(self, headers, address)
 
     def may_read(self, user_id: str, project_id: str) -> bool:
         """Return whether a user has a role in a project, and both are enabled.

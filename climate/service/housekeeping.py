@@ -6,13 +6,14 @@ from datetime import timedelta
 import structlog
 from sqlalchemy import Connection
 
-from climate.batch_delete import PORTION
 from climate.context import Climate
+from climate.database.batch_delete import PORTION
 from climate.domain.errors import Unavailable
 from climate.service.transaction import run
-from climate.store import db_errors, heartbeats, idempotency, notifications
+from climate.store import db_errors, heartbeats, idempotency
 from climate.store.hosts import pool_membership
 from climate.store.leases import fences, healing_waits
+from climate.store.notices import notifications
 
 log = structlog.get_logger(__name__)
 

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from climate.connections import reading
 from climate.context import Climate
+from climate.database.connections import reading
 from climate.domain.hosts.pools import Pool
 from climate.store import db_errors, metrics
 from climate.store.hosts import pools, power

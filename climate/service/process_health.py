@@ -8,7 +8,7 @@ from math import inf
 from sqlalchemy import Connection
 
 from climate.context import Climate
-from climate.service.leases.event_shares import QUEUE, queue_of
+from climate.service.events.event_shares import QUEUE, queue_of
 from climate.store import heartbeats, metrics
 from climate.store.leases import due_events, event_claims
 

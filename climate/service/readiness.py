@@ -7,8 +7,8 @@ from time import time
 
 from sqlalchemy import Connection
 
-from climate.connections import reading
 from climate.context import Climate
+from climate.database.connections import reading
 from climate.service import broker, process_health
 from climate.service.disk_space import DiskWatch
 from climate.service.process_health import Check

@@ -8,8 +8,8 @@ from typing import TypeVar, TypeVarTuple
 from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
-from climate.connections import alone
 from climate.context import Climate
+from climate.database.connections import alone
 from climate.domain.errors import DiskFull, Unavailable, Undecided
 from climate.store import db_errors, locks
 from climate.store.allocation import hosts

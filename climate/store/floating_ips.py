@@ -9,8 +9,8 @@ from uuid import UUID
 from sqlalchemy import Connection, Select, func, insert, or_, select, update
 from sqlalchemy.exc import IntegrityError
 
+from climate.database.sql_arrays import in_parameter
 from climate.domain.errors import Conflict, InvalidInput, NotFound
-from climate.sql_arrays import in_parameter
 from climate.store import locks
 from climate.store.tables.floating_ips import floating_allocations, floating_ips
 from climate.store.tables.leases import in_force, leases, reservations

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from sqlalchemy import Connection, Text, bindparam, exists, func, or_, select
 from sqlalchemy.dialects.postgresql import ARRAY, insert
 
-from climate.batch_delete import drop
+from climate.database.batch_delete import drop
 from climate.store.schema import Time
 from climate.store.tables.operations import beats
 

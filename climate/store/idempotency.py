@@ -5,8 +5,8 @@ from datetime import datetime, timedelta
 
 from sqlalchemy import Connection, delete, func, insert, select
 
-from climate import advisory_locks
-from climate.batch_delete import drop
+from climate.database import advisory_locks
+from climate.database.batch_delete import drop
 from climate.domain.errors import Busy, KeyReused
 from climate.domain.policy import Caller
 from climate.store.tables.leases import idempotency_keys

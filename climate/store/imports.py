@@ -9,12 +9,12 @@ from sqlalchemy import Connection, Uuid, bindparam, func, insert, select, text, 
 from sqlalchemy.dialects import postgresql
 from sqlalchemy.dialects.postgresql import ARRAY
 
+from climate.database.sql_arrays import in_parameter
 from climate.domain.facts import HostFact
 from climate.domain.hosts import host_facts, pools
 from climate.domain.hosts.capacity import Size
 from climate.domain.period import Period
 from climate.domain.policy import Caller
-from climate.sql_arrays import in_parameter
 from climate.store.hosts import pool_membership
 from climate.store.hosts.hosts import AUTHORIZED_PROJECTS, HOST_TYPE
 from climate.store.journal import journal

@@ -9,8 +9,8 @@ from uuid import UUID
 from sqlalchemy import Connection, Select, func, insert, or_, select, update
 from sqlalchemy.exc import IntegrityError
 
+from climate.database.sql_arrays import in_parameter
 from climate.domain.errors import Conflict, InvalidInput, NotFound
-from climate.sql_arrays import in_parameter
 from climate.store import locks
 from climate.store.db_errors import constraint
 from climate.store.tables.inventories import inventories, inventory_allocations

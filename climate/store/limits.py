@@ -10,7 +10,7 @@ from uuid import UUID
 from sqlalchemy import Connection, TextClause, Uuid, bindparam, delete, select, text
 from sqlalchemy.dialects.postgresql import insert
 
-from climate.advisory_locks import Subject
+from climate.database.advisory_locks import Subject
 from climate.domain.facts import FOREVER
 from climate.domain.limits import Edge, Limit, Use
 from climate.domain.operator_facts import LimitsSet, decided, limits_stream

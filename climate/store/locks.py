@@ -26,8 +26,8 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import ARRAY
 
-from climate import advisory_locks
-from climate.advisory_locks import Subject
+from climate.database import advisory_locks
+from climate.database.advisory_locks import Subject
 from climate.domain.errors import Busy
 from climate.store.tables.hosts import hosts, windows
 from climate.store.tables.leases import leases

@@ -4,8 +4,8 @@ import click
 import pytest
 from click.shell_completion import ShellComplete
 
+from climate.cli.connection.session import Session
 from climate.cli.root import root
-from climate.cli.session import Session
 from tests.cli.conftest import Cli
 from tests.cli.fake_server import Wire
 

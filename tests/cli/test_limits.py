@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from climate.cli.connection.session import Session
 from climate.cli.leases.notice import followed
-from climate.cli.session import Session
 from tests.cli.conftest import Cli
 from tests.cli.fake_server import Wire
 

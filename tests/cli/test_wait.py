@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from climate.cli.connection.session import Session
 from climate.cli.errors import NOT_ALLOWED, UNREACHABLE, Failure
-from climate.cli.session import Session
 from climate.cli.wait import Goal, Progress, wait
 
 

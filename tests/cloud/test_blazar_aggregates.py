@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from climate.cloud import FREEPOOL, Capacity, Cloud
-from climate.cloud.openstack.aggregates import CLOSED, GRANTED, NOBODY, OWNER, RESERVATION, TENANT
+from climate.cloud.openstack.pools.aggregates import CLOSED, GRANTED, NOBODY, OWNER, RESERVATION, TENANT
 from tests.cloud.nova import Nova, nova
 
 pytestmark = pytest.mark.filterwarnings("ignore::PendingDeprecationWarning")  # of the SDK's own code

@@ -19,7 +19,7 @@ from climate.cloud import (
 from climate.cloud.bundled import BundledCloud
 from climate.cloud.fake import FakeCloud
 from climate.cloud.openstack.cloud import OpenStackCloud
-from climate.service.leases.cloud_steps import Steps
+from climate.service.events.cloud_steps import Steps
 
 PROTOCOLS = (HostPools, Servers, SharedCapacity, FloatingIps, Volumes)
 IMPLEMENTATIONS = (BundledCloud, FakeCloud, OpenStackCloud, Steps)

@@ -6,7 +6,7 @@ import pytest
 
 from climate.cloud import FREEPOOL, MAINTENANCE, RECYCLING, RESERVED, Capacity, Cloud, Fenced, NotYet, Refused
 from climate.cloud.openstack import fencing
-from climate.cloud.openstack.aggregates import BOOK, CLOSED, GRANTED, NOBODY, OWNER, TENANT
+from climate.cloud.openstack.pools.aggregates import BOOK, CLOSED, GRANTED, NOBODY, OWNER, TENANT
 from climate.cloud.openstack.servers import SLEEPS
 from tests.cloud.nova import Nova
 

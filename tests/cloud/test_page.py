@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from climate.cloud import FREEPOOL
-from climate.cloud.openstack.aggregates import BOOK, CLOSED, OWNER, TENANT
 from climate.cloud.openstack.connection import TIMEOUT_SECONDS
 from climate.cloud.openstack.http import MICROVERSIONS
 from climate.cloud.openstack.placement import OWN
+from climate.cloud.openstack.pools.aggregates import BOOK, CLOSED, OWNER, TENANT
 from climate.cloud.openstack.server_actions import MADE_OF, OCCASION
 from climate.cloud.openstack.servers import SLEEPS
 from climate.cloud.openstack.slots import PREFIX

@@ -34,7 +34,7 @@ from climate.compute.store.servers.lists import Listing
 from climate.compute.virt import Guest, State
 from climate.compute.virt.memory import MemoryDriver
 from climate.compute.zones.options import Zones
-from climate.connections import reading
+from climate.database.connections import reading
 from climate.sealed_secrets import Vault
 from tests.compute import network_factory
 from tests.compute.cloud_factory import DOWN_SECONDS, HALF, TINY, empty, node

@@ -11,8 +11,8 @@ from climate.compute.scheduler.decisions.notifications import END, START, silent
 from climate.compute.zones.builds.selection import room
 from climate.scheduler_notices import notifier
 from climate.settings import Settings
-from climate.store import notifications
-from climate.store.notifications import Listing
+from climate.store.notices import notifications
+from climate.store.notices.notifications import Listing
 from climate.store.tables import metadata
 from tests import databases
 from tests.compute.cloud_factory import HUGE, TINY, Place, request

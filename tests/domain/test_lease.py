@@ -6,12 +6,14 @@ from uuid import uuid4
 
 import pytest
 
-from climate.domain import facts, holds, lease_events
+from climate.domain import facts
 from climate.domain.errors import ClimateError, NotFound
+from climate.domain.events import lease_events
+from climate.domain.events.lease_events import Times
 from climate.domain.facts import Fact
 from climate.domain.lease import Lease, evolve, fold
-from climate.domain.lease_events import Times
 from climate.domain.lease_part import Part
+from climate.domain.planning import holds
 from climate.domain.status import (
     DONE,
     ERROR,

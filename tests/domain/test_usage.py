@@ -9,7 +9,8 @@ from uuid import UUID
 from hypothesis import given
 from hypothesis import strategies as st
 
-from climate.domain import facts, lease_events
+from climate.domain import facts
+from climate.domain.events import lease_events
 from climate.domain.facts import Fact, Hold
 from climate.domain.lease import Lease, evolve, fold
 from climate.domain.period import Period

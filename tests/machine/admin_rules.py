@@ -10,9 +10,10 @@ from hypothesis.stateful import rule
 from climate.domain.errors import ClimateError
 from climate.domain.hosts.pools import Pool
 from climate.domain.lease import Lease
+from climate.service.events import events
 from climate.service.host_operations import failures, maintenance, pool_moves, pools
 from climate.service.hosts import reservable as opening
-from climate.service.leases import events, host_replacement
+from climate.service.leases import host_replacement
 from climate.service.power import power
 from climate.service.power.power import ByHand
 from tests.conftest import ADMIN

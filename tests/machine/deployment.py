@@ -18,8 +18,8 @@ from climate.domain.lease import Lease
 from climate.domain.status import EventKind
 from climate.power import OFF, ON, Target
 from climate.power.memory import Machine, MemoryDriver, Trouble
+from climate.service.events import event_dispatch, events
 from climate.service.host_operations import failures, maintenance
-from climate.service.leases import event_dispatch, events
 from climate.service.power import power as power_service
 from climate.service.power.power import Wiring
 from climate.store.hosts import maintenance as windows

@@ -8,7 +8,7 @@ from hypothesis.stateful import rule
 
 from climate.cloud import CloudError
 from climate.power.memory import Trouble
-from climate.service.leases import event_dispatch
+from climate.service.events import event_dispatch
 from tests.machine import host_invariants
 from tests.machine.deployment import ALL_ROUNDS, Site
 from tests.machine.user_rules import ONE_HOST

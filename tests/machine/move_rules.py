@@ -23,8 +23,8 @@ from climate.compute.virt.hypervisor_cluster.driver import HypervisorClusterDriv
 from climate.compute.virt.hypervisor_cluster.ledger import Ledger
 from climate.compute.virt.multi_node import MultiNodeDriver
 from climate.context import Climate
+from climate.service.events import event_dispatch, events
 from climate.service.hosts import inventory
-from climate.service.leases import event_dispatch, events
 from climate.settings import Settings
 from tests import databases
 from tests.compute.cloud_factory import SERVICE as HEAD

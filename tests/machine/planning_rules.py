@@ -11,9 +11,9 @@ from hypothesis.stateful import Bundle, multiple, rule
 from climate.domain.errors import ClimateError, OccurrencesClash
 from climate.domain.lease import Lease
 from climate.domain.period import Period
-from climate.domain.preemption import is_preemptible
-from climate.domain.series import Make
-from climate.domain.waiting import Wait
+from climate.domain.planning.preemption import is_preemptible
+from climate.domain.planning.series import Make
+from climate.domain.planning.waiting import Wait
 from climate.service.leases.leases import Order
 from climate.service.series import change, create
 from climate.service.series.change import SeriesChanges

@@ -20,11 +20,12 @@ from sqlalchemy import Engine
 
 from climate.cloud import CloudError, Refused
 from climate.domain.errors import ClimateError, NotEnoughHosts
+from climate.domain.events.lease_events import AdditionalEvent
 from climate.domain.lease import Lease
-from climate.domain.lease_events import AdditionalEvent
 from climate.domain.period import Period
 from climate.domain.status import HoldState, LeaseStatus
-from climate.service.leases import event_dispatch, events, holds, leases, server_boot, update
+from climate.service.events import event_dispatch, events
+from climate.service.leases import holds, leases, server_boot, update
 from climate.service.leases.leases import Order
 from climate.service.leases.update import Changes
 from tests.conftest import ADMIN, MEMBER

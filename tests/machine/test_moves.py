@@ -35,8 +35,9 @@ from climate.domain.errors import ClimateError
 from climate.domain.hosts.pools import Pool
 from climate.domain.lease import Lease
 from climate.domain.status import LeaseStatus
+from climate.service.events import event_dispatch, events
 from climate.service.journal import check
-from climate.service.leases import event_dispatch, events, leases
+from climate.service.leases import leases
 from climate.service.leases.leases import Order
 from climate.service.leases.update import Changes, update
 from climate.store.engine import connect

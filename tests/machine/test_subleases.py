@@ -8,10 +8,11 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, rule
 
 from climate.cloud import Refused
-from climate.domain import lease_events, sublease
 from climate.domain.errors import ClimateError
+from climate.domain.events import lease_events
 from climate.domain.hosts.pools import HostPlace, Pool
 from climate.domain.lease import Lease
+from climate.domain.sharing import sublease
 from climate.domain.status import IN_PROGRESS, UNDONE, EventKind, LeaseStatus
 from climate.service.leases import leases, update
 from climate.service.leases.update import Changes

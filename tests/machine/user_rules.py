@@ -12,7 +12,7 @@ from climate.domain.errors import ClimateError, NotEnoughHosts
 from climate.domain.hosts.pools import BOOKABLE, MULTI_TENANT, HostPlace, Pool
 from climate.domain.lease import Lease
 from climate.domain.period import Period
-from climate.domain.preemption import is_preemptible
+from climate.domain.planning.preemption import is_preemptible
 from climate.service.leases import leases, update
 from climate.service.leases.leases import Order
 from climate.service.leases.update import Changes

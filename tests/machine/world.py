@@ -14,8 +14,8 @@ from climate.domain.lease import Lease
 from climate.domain.period import Period
 from climate.domain.status import EventKind, HoldState
 from climate.power import PowerDriver
+from climate.service.events import event_dispatch, events
 from climate.service.hosts import inventory
-from climate.service.leases import event_dispatch, events
 from climate.settings import Settings
 from climate.store.engine import connect
 from climate.store.leases import leases

@@ -10,7 +10,8 @@ from alembic.config import Config
 from sqlalchemy import Engine, text
 from sqlalchemy.exc import OperationalError
 
-from climate import bootstrap, schema_upgrade
+from climate import bootstrap
+from climate.database import schema_upgrade
 from climate.settings import Settings
 from climate.store import schema_versions
 from climate.store.engine import connect

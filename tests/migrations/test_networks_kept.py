@@ -11,7 +11,6 @@ from alembic import command
 from alembic.config import Config
 from sqlalchemy import Engine, text
 
-from climate import schema_upgrade
 from climate.compute import build
 from climate.compute.models.server import DELETE
 from climate.compute.network.driver.recording import RecordingNetwork
@@ -19,6 +18,7 @@ from climate.compute.network.driver.registry import Wires
 from climate.compute.network.service import network_service
 from climate.compute.servers import actions
 from climate.compute.virt.memory import MemoryDriver
+from climate.database import schema_upgrade
 from climate.store.engine import connect
 from tests.compute.cloud_factory import TINY, Rings
 from tests.compute.network.recorded_network import MUST_BE_EMPTY

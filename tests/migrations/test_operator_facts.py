@@ -7,9 +7,9 @@ from alembic import command
 from alembic.config import Config
 from sqlalchemy import text
 
-from climate import schema_upgrade
 from climate.cloud.fake import FakeCloud
 from climate.context import Climate
+from climate.database import schema_upgrade
 from climate.domain.hosts.pools import Pool
 from climate.domain.limits import Limit
 from climate.service.admission import limits

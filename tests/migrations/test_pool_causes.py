@@ -7,9 +7,9 @@ from alembic import command
 from alembic.config import Config
 from sqlalchemy import text
 
-from climate import schema_upgrade
 from climate.cloud.fake import FakeCloud
 from climate.context import Climate
+from climate.database import schema_upgrade
 from climate.service.journal import check
 from climate.store.engine import connect
 from climate.store.hosts import pool_membership

@@ -16,10 +16,11 @@ from climate.domain.hosts.pools import Pool
 from climate.domain.lease import Lease
 from climate.domain.status import LeaseStatus
 from climate.plugin import Ask
+from climate.service.events import event_dispatch
 from climate.service.hosts import inventory
 from climate.service.journal import check
 from climate.service.journal.rebuild import rebuild
-from climate.service.leases import event_dispatch, healing, leases, update
+from climate.service.leases import healing, leases, update
 from climate.service.leases.update import Changes
 from climate.store.hosts import pool_membership
 from climate.store.leases.leases import Listing

@@ -3,7 +3,7 @@
 from climate.cloud.fake import FakeCloud
 from climate.context import Climate
 from climate.domain.status import LeaseStatus
-from climate.service.leases import events
+from climate.service.events import events
 from tests.conftest import Clock
 from tests.service.lease_actions import claim, get, make
 

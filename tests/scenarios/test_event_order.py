@@ -10,7 +10,8 @@ from climate.cloud import CloudError, Refused
 from climate.cloud.fake import FakeCloud
 from climate.context import Climate
 from climate.domain.status import DONE, ERROR, UNDONE, LeaseStatus
-from climate.service.leases import event_dispatch, events, leases, update
+from climate.service.events import event_dispatch, events
+from climate.service.leases import leases, update
 from climate.service.leases.leases import Order
 from climate.service.leases.update import Changes
 from climate.store.leases.event_claims import CHANNEL

@@ -5,8 +5,9 @@ from datetime import timedelta
 from climate.cloud.fake import FakeCloud
 from climate.context import Climate
 from climate.domain.status import LeaseStatus
+from climate.service.events import event_dispatch, events
 from climate.service.journal import check
-from climate.service.leases import event_dispatch, events, leases
+from climate.service.leases import leases
 from climate.service.leases.leases import Order
 from tests.conftest import MEMBER, Clock
 

@@ -8,7 +8,7 @@ import pytest
 from climate.context import Climate
 from climate.domain.errors import NotEnoughHosts
 from climate.domain.lease import Lease
-from climate.domain.preemption_facts import HostPreempted, PreemptionPlanned
+from climate.domain.planning.preemption_facts import HostPreempted, PreemptionPlanned
 from climate.domain.status import HoldState
 from climate.service.journal import check
 from climate.service.leases import leases, update

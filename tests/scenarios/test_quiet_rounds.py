@@ -19,7 +19,7 @@ from climate.service.notifications import delivery
 from climate.service.usage import round as usage
 from climate.service.waiting_list import round as waiting_list
 from climate.store.hosts import pool_membership
-from climate.store.round_work import AT_REST
+from climate.store.rounds.round_work import AT_REST
 from climate.store.tables.hosts import hosts
 from tests.conftest import ADMIN, Clock
 from tests.scenarios.test_statement_counts import counted

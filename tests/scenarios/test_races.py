@@ -16,9 +16,10 @@ from climate.context import Climate
 from climate.domain.errors import Busy, ClimateError, Conflict, NotEnoughHosts, NotFound
 from climate.domain.lease import Lease
 from climate.domain.status import HoldState
+from climate.service.events import event_dispatch, events
 from climate.service.hosts import inventory
 from climate.service.journal import check
-from climate.service.leases import event_dispatch, events, leases, repair, update
+from climate.service.leases import leases, repair, update
 from climate.service.leases.leases import Order
 from climate.service.leases.update import Changes
 from climate.store.idempotency import Key

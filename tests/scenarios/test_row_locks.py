@@ -6,9 +6,9 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from sqlalchemy import Connection, Engine, text
 
-from climate import advisory_locks
-from climate.advisory_locks import Subject
 from climate.context import Climate
+from climate.database import advisory_locks
+from climate.database.advisory_locks import Subject
 from climate.domain.errors import Busy
 from climate.service.transaction import run
 from climate.store import locks

@@ -12,8 +12,9 @@ from sqlalchemy import Engine, event
 
 from climate.context import Climate
 from climate.domain.errors import NotEnoughHosts
+from climate.service.events import event_dispatch, events
 from climate.service.hosts import inventory
-from climate.service.leases import event_dispatch, events, lease_pools, leases
+from climate.service.leases import lease_pools, leases
 from climate.service.leases.leases import Order
 from climate.store.leases.leases import Listing
 from tests.api.compute.api_clients import World, world

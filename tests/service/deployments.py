@@ -13,9 +13,10 @@ from climate.compute.nodes import services
 from climate.context import Climate
 from climate.domain.errors import ClimateError
 from climate.domain.lease import Lease
+from climate.service.events import event_dispatch, events
 from climate.service.journal import check as replay
 from climate.service.lease_tree import leases as tree_leases
-from climate.service.leases import event_dispatch, events, leases
+from climate.service.leases import leases
 from climate.service.leases.leases import Order
 from climate.store.engine import database_time
 from climate.store.leases.leases import Listing

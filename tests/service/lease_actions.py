@@ -10,7 +10,8 @@ from climate.context import Climate
 from climate.domain.facts import Fact
 from climate.domain.lease import Event, Lease
 from climate.domain.status import EventKind
-from climate.service.leases import event_dispatch, events, leases
+from climate.service.events import event_dispatch, events
+from climate.service.leases import leases
 from climate.service.leases.leases import Order
 from climate.store.leases import event_claims as claims
 from climate.store.leases.event_claims import Limits, Message

@@ -19,11 +19,12 @@ from climate.context import Climate
 from climate.domain.errors import ClimateError, NotFound
 from climate.domain.hosts.pools import Pool
 from climate.domain.lease import Lease
-from climate.domain.series import Make
+from climate.domain.planning.series import Make
 from climate.power import PowerDriver
+from climate.service.events import event_dispatch, events
 from climate.service.host_operations import failures, maintenance, pool_moves, pools
 from climate.service.hosts import inventory, reservable
-from climate.service.leases import event_dispatch, events, healing, host_replacement, leases, update
+from climate.service.leases import healing, host_replacement, leases, update
 from climate.service.leases.leases import Order
 from climate.service.leases.update import Changes
 from climate.service.power import power

@@ -18,9 +18,10 @@ from climate.domain.limits import Limit
 from climate.domain.status import LeaseStatus
 from climate.service import floating_ips
 from climate.service.admission import limits
+from climate.service.events import event_dispatch
 from climate.service.journal import check
 from climate.service.journal.rebuild import rebuild
-from climate.service.leases import event_dispatch, leases, update
+from climate.service.leases import leases, update
 from climate.service.leases.update import Changes
 from climate.store.leases.event_claims import CHANNEL
 from tests.conftest import ADMIN, MEMBER, Clock

@@ -2,8 +2,8 @@
 
 from sqlalchemy import Engine, text
 
-from climate.batch_delete import PORTION
 from climate.context import Climate
+from climate.database.batch_delete import PORTION
 from climate.service import housekeeping
 from tests.conftest import Clock
 from tests.scenarios.test_statement_counts import counted

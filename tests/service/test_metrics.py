@@ -11,7 +11,7 @@ from climate import embedded
 from climate.cloud.fake import FakeCloud
 from climate.context import Climate
 from climate.service import broker, process_health, readiness
-from climate.service.leases import event_dispatch
+from climate.service.events import event_dispatch
 from climate.settings import Settings
 from climate.store import metrics
 from climate.store.leases import due_events

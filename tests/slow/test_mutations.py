@@ -14,7 +14,7 @@ from tests.campaign import length
 
 ROOT = Path(__file__).parents[2]
 TREES = ("climate", "plugins", "api", "workers", "tests", "migrations")
-EVENTS, HOLDS = "tests/service/leases/test_events.py", "tests/service/leases/test_holds.py"
+EVENTS, HOLDS = "tests/service/events/test_events.py", "tests/service/leases/test_holds.py"
 MATCHING, JOINT = "tests/domain/hosts/test_", "climate/service/leases/joint_allocation.py"
 ORDER, RACES, LATE = (f"tests/scenarios/test_{name}.py" for name in ("event_order", "races", "late_workers"))
 
@@ -123,7 +123,7 @@ MUTANTS = (
     Mutant(
         "what a rival claimed meanwhile is claimed again",
         [
-            ("climate/service/leases/event_dispatch.py", "in lease_events.due(lease, now) if", "in lease.events if"),
+            ("climate/service/events/event_dispatch.py", "in lease_events.due(lease, now) if", "in lease.events if"),
             (
                 "climate/store/leases/due_events.py",
                 "key_share=True, skip_locked=True)",
@@ -170,21 +170,21 @@ MUTANTS = (
         "events come in the order of their times",
         [
             (
-                "climate/domain/lease_events.py",
+                "climate/domain/events/lease_events.py",
                 "first = [event for event in undone if event.kind is not EventKind.ADDITIONAL][:1]",
                 "first = sorted((e for e in undone if e.kind is not EventKind.ADDITIONAL), key=lambda e: e.run_at)[:1]",
             )
         ],
-        ["tests/domain/test_lease_events.py"],
+        ["tests/domain/events/test_lease_events.py"],
     ),
     Mutant(
         "steps are not bound to the claim",
-        [("climate/service/leases/cloud_steps.py", "if state is None:", "if False:")],
+        [("climate/service/events/cloud_steps.py", "if state is None:", "if False:")],
         [f"{LATE}::test_a_worker_that_lost_its_event_asks_for_nothing_more"],
     ),
     Mutant(
         "steps that are done are done again",
-        [("climate/service/leases/cloud_steps.py", 'if self._plan(step) != "DONE":', "if self._plan(step):")],
+        [("climate/service/events/cloud_steps.py", 'if self._plan(step) != "DONE":', "if self._plan(step):")],
         [f"{EVENTS}::test_steps_that_are_done_are_passed_over"],
     ),
     Mutant(
@@ -223,7 +223,7 @@ MUTANTS = (
                 "EventKind.EXPIRE: 99,",
             ),
             (
-                "climate/domain/lease_events.py",
+                "climate/domain/events/lease_events.py",
                 "first = [event for event in undone if event.kind is not EventKind.ADDITIONAL][:1]",
                 "first = sorted((e for e in undone if e.kind is not EventKind.ADDITIONAL), key=lambda e: e.run_at)[:1]",
             ),
@@ -232,12 +232,12 @@ MUTANTS = (
     ),
     Mutant(
         "a hold is confirmed after its time",
-        [("climate/domain/holds.py", " or expiry.due_at <= now", "")],
+        [("climate/domain/planning/holds.py", " or expiry.due_at <= now", "")],
         [f"{HOLDS}::test_its_time_ends_the_hold_even_while_no_poller_lives"],
     ),
     Mutant(
         "a hold is confirmed although its end has begun",
-        [("climate/domain/holds.py", "expiry.stage is not UNDONE or", "")],
+        [("climate/domain/planning/holds.py", "expiry.stage is not UNDONE or", "")],
         [f"{HOLDS}::test_a_confirmation_waits_for_a_claim_and_is_refused"],
     ),
     Mutant(
@@ -249,7 +249,7 @@ MUTANTS = (
         "the edit of a lease does not wait for its claim",
         [
             (
-                "climate/domain/lease_events.py",
+                "climate/domain/events/lease_events.py",
                 "if event.status is IN_PROGRESS:\n            raise Busy",
                 "if False:\n            raise Busy",
             )

@@ -9,7 +9,7 @@ from psycopg import Column
 from sqlalchemy import Connection, Engine, column, create_engine, text
 from sqlalchemy.exc import DBAPIError
 
-from climate.connections import reading
+from climate.database.connections import reading
 from climate.store.engine import LINE, Cursor, connect, line
 
 

@@ -9,7 +9,7 @@ from sqlalchemy import text
 
 from climate.context import Climate
 from climate.domain.status import EventKind
-from climate.service.leases import event_dispatch
+from climate.service.events import event_dispatch
 from climate.store.leases import claim_portions
 from tests.conftest import Clock
 from tests.service.lease_actions import make

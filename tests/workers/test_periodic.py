@@ -18,9 +18,9 @@ from climate.cloud import CloudError
 from climate.context import Climate
 from climate.domain.errors import Unavailable
 from climate.settings import Settings
-from climate.store import round_locks as locks
 from climate.store.engine import connect
 from climate.store.leases import event_claims
+from climate.store.rounds import round_locks as locks
 from climate.store.tables.operations import round_locks
 from tests.system.stack import await_so
 from tests.workers.test_poller import PATIENCE, _listens

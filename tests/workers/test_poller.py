@@ -19,11 +19,12 @@ from structlog.testing import capture_logs
 
 from climate import bootstrap
 from climate.cloud.fake import FakeCloud
-from climate.connections import reading
+from climate.database.connections import reading
 from climate.domain.errors import Unavailable
 from climate.domain.status import EventKind, EventStatus
 from climate.service import housekeeping, process_health
-from climate.service.leases import event_dispatch, leases
+from climate.service.events import event_dispatch
+from climate.service.leases import leases
 from climate.service.leases.leases import Order
 from climate.settings import Settings
 from climate.store import heartbeats

@@ -12,8 +12,8 @@ from kombu.exceptions import OperationalError as BrokerError
 from sqlalchemy import Engine, text
 
 from climate import bootstrap
-from climate.connections import reading
-from climate.service.leases import event_dispatch
+from climate.database.connections import reading
+from climate.service.events import event_dispatch
 from climate.settings import Settings
 from climate.store import metrics
 from climate.store.engine import database_time

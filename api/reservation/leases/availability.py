@@ -27,8 +27,8 @@ from api.reservation.operations import PREFIX, Operation, nothing, serve
 from climate.domain.availability.free_counts import Point
 from climate.domain.availability.openings import DAYS, Window, zone
 from climate.domain.availability.search import Mode
-from climate.domain.holds import renewable
 from climate.domain.lease import Lease
+from climate.domain.planning.holds import renewable
 from climate.service.availability import holds, reasons, search
 from climate.service.availability.offers import Offer
 from climate.service.availability.question import Wanted, present

@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 
 from api.reservation.dates import date, maybe, stamp
-from climate.domain import sublease
 from climate.domain.lease import Event, Lease, Reservation
 from climate.domain.lease_part import Part
+from climate.domain.sharing import sublease
 from climate.domain.status import DONE, LeaseStatus, ReservationStatus
 from climate.service.leases.lease_hosts import LeaseHost
 from climate.service.waiting_list import places

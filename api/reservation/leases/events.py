@@ -14,7 +14,7 @@ from api.reservation.leases.schema import LinkOut
 from api.reservation.operations import PREFIX, Operation, serve
 from climate.domain.lease import Event, Lease
 from climate.domain.status import EventStatus
-from climate.service.leases import events
+from climate.service.events import events
 
 Read = dict[str, Any]
 

@@ -30,7 +30,7 @@ from api.reservation.operations import PREFIX, Operation, nothing, serve
 from api.reservation.zone_tree import over_the_tree
 from climate.domain.errors import Forbidden, InvalidInput
 from climate.domain.lease import Lease
-from climate.domain.waiting import Wait
+from climate.domain.planning.waiting import Wait
 from climate.service.availability import holds
 from climate.service.availability.holds import Details
 from climate.service.lease_tree import leases as tree_leases

@@ -3,7 +3,7 @@
 from marshmallow import fields, validate
 
 from api.reservation.operations import Strict
-from climate.domain.series import Make
+from climate.domain.planning.series import Make
 
 LONGEST_NAME = 64
 """Characters of the name of a series; with the date and time of an occurrence, a lease has up to 80."""

@@ -6,9 +6,9 @@ from typing import Any
 from api.request_context import climate
 from api.reservation.dates import NOW
 from api.reservation.leases import reservation_specs
-from climate.domain.lease_events import AdditionalEvent
-from climate.domain.series import Make
-from climate.domain.sharing import Sharing
+from climate.domain.events.lease_events import AdditionalEvent
+from climate.domain.planning.series import Make
+from climate.domain.sharing.sharing import Sharing
 from climate.service.leases.leases import Order
 from climate.service.series.create import SeriesOrder
 

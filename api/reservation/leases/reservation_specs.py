@@ -9,7 +9,7 @@ from marshmallow import RAISE, Schema, ValidationError, fields, validate
 from api.errors import MISSING, describe
 from climate.domain.errors import Conflict, InvalidInput
 from climate.domain.lease import Lease
-from climate.domain.preemption import FIELD as PREEMPTIBLE
+from climate.domain.planning.preemption import FIELD as PREEMPTIBLE
 from climate.plugin import ResourcePlugin
 
 Plugins = Mapping[str, ResourcePlugin]

@@ -13,8 +13,8 @@ from api.reservation.leases.reservation_specs import change_schema
 from api.reservation.operations import Strict
 from api.reservation.pages import Paged
 from api.reservation.repeated_answers import Update, differing
-from climate.domain.lease_events import EVENT_NAME, EVENT_NAME_RULE, MOST_EVENTS
-from climate.domain.sharing import ACCOUNT_ID, MOST_PROJECTS, MOST_USERS
+from climate.domain.events.lease_events import EVENT_NAME, EVENT_NAME_RULE, MOST_EVENTS
+from climate.domain.sharing.sharing import ACCOUNT_ID, MOST_PROJECTS, MOST_USERS
 from climate.domain.status import EventStatus, LeaseStatus, PartState, ReservationStatus
 
 MOST_PARTS = 64

@@ -2,7 +2,7 @@
 
 from api.reservation.dates import date, maybe, stamp
 from api.reservation.leases import availability
-from climate.domain.series import Series
+from climate.domain.planning.series import Series
 from climate.service.series.create import Outcome
 from climate.service.series.occurrences import Occurrence
 

@@ -20,7 +20,7 @@ from api.reservation.leases.schema import (
 from api.reservation.operations import Strict
 from api.reservation.pages import Paged
 from api.reservation.repeated_answers import Update
-from climate.domain.lease_events import MOST_EVENTS
+from climate.domain.events.lease_events import MOST_EVENTS
 from climate.domain.status import LeaseStatus
 
 LONGEST_SHIFT = 366 * 86400

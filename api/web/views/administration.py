@@ -18,12 +18,12 @@ from climate.domain.audit import AuditKind
 from climate.domain.errors import ClimateError, InvalidInput
 from climate.domain.hosts.pools import Pool
 from climate.domain.status import EventStatus
+from climate.service.events import events
 from climate.service.host_operations import pool_filling
 from climate.service.hosts import pool_history, timeline
 from climate.service.hosts.timeline import Wanted
 from climate.service.journal import audit
 from climate.service.journal.audit import AuditQuery
-from climate.service.leases import events
 from climate.service.power import power
 
 ROWS = 100

@@ -25,8 +25,8 @@ from api.web.host_search import USUAL, HostSearch
 from api.web.search_words import USUAL_LENGTH
 from climate.domain.availability.free_counts import Point
 from climate.domain.errors import ClimateError, InvalidInput
-from climate.domain.holds import renewable
 from climate.domain.period import Period
+from climate.domain.planning.holds import renewable
 from climate.service.admission import limits
 from climate.service.availability import holds
 from climate.service.availability.holds import Details

@@ -15,7 +15,7 @@ from api.web import form_fields, lease_words, search_words
 from api.web.blueprint import HOME, PREFIX, page
 from climate.domain.errors import ClimateError, InvalidInput, NotFound
 from climate.domain.lease import Lease
-from climate.domain.sharing import Access, may_boot
+from climate.domain.sharing.sharing import Access, may_boot
 from climate.domain.status import LeaseStatus
 from climate.service.availability.question import present
 from climate.service.calendars import ics
@@ -25,9 +25,9 @@ from climate.service.leases.update import Changes
 from climate.service.notifications import delivery
 from climate.service.sharing import access
 from climate.service.waiting_list import places
-from climate.store.calendar_feeds import Entry
 from climate.store.leases.leases import Listing
-from climate.store.notifications import Listing as Notices
+from climate.store.notices.calendar_feeds import Entry
+from climate.store.notices.notifications import Listing as Notices
 
 LIST = f"{PREFIX}/leases"
 ON_A_PAGE = 50

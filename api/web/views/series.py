@@ -16,7 +16,7 @@ from api.web import form_fields, lease_words, preferences, repetitions, search_f
 from api.web.blueprint import PREFIX, page
 from api.web.form_fields import Form
 from climate.domain.errors import ClimateError, InvalidInput
-from climate.domain.series import Make
+from climate.domain.planning.series import Make
 from climate.service.availability.question import present
 from climate.service.leases.leases import Order
 from climate.service.series import change, create

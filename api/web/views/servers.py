@@ -25,7 +25,7 @@ from climate.compute.store.projects.images import ImageQuery
 from climate.compute.store.servers.lists import Listing
 from climate.domain.errors import ClimateError, InvalidInput
 from climate.domain.lease import Lease
-from climate.domain.sharing import may_boot
+from climate.domain.sharing.sharing import may_boot
 from climate.domain.status import LeaseStatus
 from climate.service.availability.question import present
 from climate.service.leases import leases

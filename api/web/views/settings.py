@@ -11,12 +11,13 @@ from api.web import form_fields, preferences, sessions
 from api.web.blueprint import PREFIX, SIGN_IN, SIGNED_IN, page
 from climate.domain.errors import InvalidInput
 from climate.domain.notifications import Topic
-from climate.identity import authentication, credentials, lookup, page_sign_in
+from climate.identity import credentials, lookup
+from climate.identity.authentication import grants, page_sign_in
 from climate.identity.credentials import NewCredential
 from climate.identity.models import Credential
 from climate.service.calendars import feeds
 from climate.service.notifications import mail
-from climate.store.calendar_feeds import Feed, Scope
+from climate.store.notices.calendar_feeds import Feed, Scope
 
 SETTINGS = f"{PREFIX}/settings"
 LONGEST_FEED = 80
@@ -103,7 +104,7 @@ def create_credential() -> ResponseReturnValue:
         description=form_fields.text(request.form, "description"),
         expires_at=form_fields.moment(request.form, "expires"),
     )
-    grant = authentication.of_token(identity(), sessions.token())
+    grant = grants.of_token(identity(), sessions.token())
     made, secret = credentials.create(identity(), grant, caller(), new)
     return _page(made, secret)
 
@@ -112,7 +113,7 @@ def create_credential() -> ResponseReturnValue:
 def delete_credential(credential_id: str) -> ResponseReturnValue:
     """Delete an application credential of the user, and its tokens."""
     _only_bundled()
-    grant = authentication.of_token(identity(), sessions.token())
+    grant = grants.of_token(identity(), sessions.token())
     credentials.remove(identity(), grant, caller(), caller().user_id, credential_id)
     flash("The application credential was deleted.", "good")
     return redirect(f"{SETTINGS}#credentials", 303)

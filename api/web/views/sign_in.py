@@ -7,7 +7,7 @@ from api.request_context import identity
 from api.web import sessions
 from api.web.blueprint import ANYBODY, HOME, SIGN_IN, SIGNED_IN, inner, page
 from climate.domain.errors import InvalidInput, NotAuthenticated, TooManyAttempts
-from climate.identity import page_sign_in
+from climate.identity.authentication import page_sign_in
 
 WRONG = "User name and password do not belong together, or the user is disabled."
 LONGEST = 255

@@ -14,7 +14,7 @@ from climate.service.admission import limits
 from climate.service.notifications import delivery
 from climate.service.usage import reports
 from climate.service.usage.reports import UsageRequest
-from climate.store.notifications import Listing
+from climate.store.notices.notifications import Listing
 from climate.store.usage.reports import Per
 
 ON_A_PAGE = 50

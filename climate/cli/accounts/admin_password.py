@@ -5,9 +5,9 @@ from dataclasses import replace
 import click
 
 from climate.cli.accounts import passwords
+from climate.cli.connection.session import current
 from climate.cli.errors import USAGE, Failure
 from climate.cli.operations.stores import serving
-from climate.cli.session import current
 from climate.settings import Settings
 
 

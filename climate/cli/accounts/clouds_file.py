@@ -4,11 +4,11 @@ from collections.abc import Mapping
 
 import click
 
-from climate.cli import clouds
 from climate.cli.accounts.admin_password import check_home, say_written
+from climate.cli.connection import clouds
+from climate.cli.connection.session import current
 from climate.cli.errors import ERROR, Failure
 from climate.cli.options import listed
-from climate.cli.session import current
 
 COLUMNS = ("name", "user", "project", "auth_url", "file")
 
@@ -46,7 +46,7 @@ def write(url: str | None) -> None:
     check_home(session.settings)
     if url is not None:
         clouds.check_url(url, "--url")
-    from climate.identity import recovery
+    from climate.identity.authentication import recovery
 
     troubles: list[str] = []
     address = recovery.write_clouds(

@@ -6,10 +6,10 @@ import click
 
 from climate.cli import lookup
 from climate.cli.accounts import identity
-from climate.cli.client import Client
+from climate.cli.connection.client import Client
+from climate.cli.connection.session import current
 from climate.cli.dates import Moment, MomentType, wire
 from climate.cli.options import listed, shown
-from climate.cli.session import current
 
 COLUMNS = ("id", "name", "roles", "expires_at", "unrestricted", "project_id", "description")
 KEY = "application_credential"

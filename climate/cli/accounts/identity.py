@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from climate.cli import lookup
-from climate.cli.client import Client
+from climate.cli.connection.client import Client
 
 
 def ask(client: Client, method: str, path: str, **sent: Any) -> dict[str, Any]:

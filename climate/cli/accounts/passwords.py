@@ -12,7 +12,7 @@ from typing import TypeVar
 
 import click
 
-from climate.cli.session import current
+from climate.cli.connection.session import current
 from climate.file_errors import reason_of
 
 LENGTH = 24

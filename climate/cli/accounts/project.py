@@ -6,8 +6,8 @@ import click
 
 from climate.cli import lookup
 from climate.cli.accounts import identity
+from climate.cli.connection.session import current
 from climate.cli.options import listed, shown
-from climate.cli.session import current
 
 COLUMNS = ("id", "name", "enabled", "description")
 

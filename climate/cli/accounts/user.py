@@ -7,9 +7,9 @@ import click
 
 from climate.cli import lookup
 from climate.cli.accounts import identity, passwords
-from climate.cli.client import Client
+from climate.cli.connection.client import Client
+from climate.cli.connection.session import current
 from climate.cli.options import listed, shown
-from climate.cli.session import current
 
 COLUMNS = ("id", "name", "enabled", "email", "description", "default_project_id")
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from climate.cli import lookup
-from climate.cli.client import Client
-from climate.cli.clouds import entry, find
+from climate.cli.connection.client import Client
+from climate.cli.connection.clouds import entry, find
 from climate.cli.dates import read
 from climate.cli.demo.screen import Screen
 from climate.cli.demo.stack import Stack

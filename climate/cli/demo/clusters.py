@@ -16,13 +16,13 @@ from typing import Any
 
 import yaml
 
-from climate.cli.client import Client
-from climate.cli.clouds import find
+from climate.cli.connection.client import Client
+from climate.cli.connection.clouds import find
+from climate.cli.connection.session import Session
 from climate.cli.demo import stack as demo_stack
 from climate.cli.demo.stack import Stack
 from climate.cli.errors import TIMEOUT, USAGE, Failure
 from climate.cli.operations.journal import with_stores
-from climate.cli.session import Session
 from climate.embedded import spawn
 from climate.settings import Settings
 

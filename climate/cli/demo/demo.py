@@ -9,6 +9,7 @@ from typing import TypeVar
 import click
 import httpx
 
+from climate.cli.connection.session import Session, current
 from climate.cli.demo import (
     cleanup,
     cluster_steps,
@@ -26,7 +27,6 @@ from climate.cli.demo.screen import Screen, screen
 from climate.cli.demo.stack import HOME, running, surroundings
 from climate.cli.errors import Failure
 from climate.cli.operations import lab as labs
-from climate.cli.session import Session, current
 
 Step = Callable[[Play], str]
 P = TypeVar("P", bound=Play)

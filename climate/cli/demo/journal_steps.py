@@ -1,10 +1,10 @@
 """Last steps of each demo: the journal agrees with the rows, and has the history of the lease."""
 
+from climate.cli.connection.session import Session
 from climate.cli.demo.actors import Play, Unseen
 from climate.cli.leases.lease import HISTORY_COLUMNS, history_rows
 from climate.cli.operations.journal import engine_room
 from climate.cli.output import records
-from climate.cli.session import Session
 
 
 def journal_agrees(play: Play) -> str:

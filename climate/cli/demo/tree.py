@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from climate.cli.client import Client
-from climate.cli.clouds import find
+from climate.cli.connection.client import Client
+from climate.cli.connection.clouds import find
+from climate.cli.connection.session import Session
 from climate.cli.demo import stack
 from climate.cli.errors import USAGE, Failure
-from climate.cli.session import Session
 
 SETTINGS = {"CLIMATE_WEB_PROCESSES": "1", "CLIMATE_WORKER_PROCESSES": "2"}
 """Default settings of deployments that share one machine."""

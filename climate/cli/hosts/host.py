@@ -5,10 +5,10 @@ from typing import Any
 import click
 
 from climate.cli import lookup
+from climate.cli.connection.session import Session, current
 from climate.cli.dates import Moment, MomentType, wire
 from climate.cli.errors import NOT_ALLOWED, Failure
 from climate.cli.options import PairType, dry, dry_run, listed, shown
-from climate.cli.session import Session, current
 
 COLUMNS = ("id", "hypervisor_hostname", "vcpus", "memory_mb", "local_gb", "reservable", "status", "availability_zone")
 

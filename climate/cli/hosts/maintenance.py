@@ -6,9 +6,9 @@ from typing import Any
 import click
 
 from climate.cli import lookup
+from climate.cli.connection.session import Session, current
 from climate.cli.dates import Moment, MomentType, SpanType, wire
 from climate.cli.options import dry, dry_run, listed, shown
-from climate.cli.session import Session, current
 
 COLUMNS = ("id", "host", "start_date", "end_date", "reason", "state")
 STATES = ("planned", "active", "done", "cancelled", "all")

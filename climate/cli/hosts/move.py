@@ -5,9 +5,9 @@ from typing import Any
 import click
 
 from climate.cli import lookup
+from climate.cli.connection.session import current
 from climate.cli.hosts import pool
 from climate.cli.options import dry, dry_run, listed, shown
-from climate.cli.session import current
 
 HISTORY = ("version", "at", "kind", "pool", "reason", "by")
 

@@ -7,9 +7,9 @@ from typing import Any, TypeVar
 import click
 
 from climate.cli import lookup
+from climate.cli.connection.session import current
 from climate.cli.dates import DECISIONS, Moment, MomentType, SpanType, decisions, read, wire
 from climate.cli.options import dry, dry_run, listed, shown
-from climate.cli.session import current
 
 POOLS = ("name", "hosts", "unregistered", "reservable", "promised_now", "promised_next_day", "drifted")
 HOSTS = (

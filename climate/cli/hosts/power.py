@@ -5,9 +5,9 @@ from typing import Any
 import click
 
 from climate.cli import lookup
+from climate.cli.connection.session import current
 from climate.cli.dates import Moment, MomentType, wire
 from climate.cli.options import JsonType, PairType, dry, dry_run, listed, shown
-from climate.cli.session import current
 
 POWER = ("id", "name", "pool", "driver", "on", "wanted", "state", "changed_at", "watts", "failures", "error")
 REPORT = ("id", "name", "hours_off")

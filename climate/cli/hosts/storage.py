@@ -5,9 +5,9 @@ from typing import Any
 import click
 
 from climate.cli import lookup
-from climate.cli.client import Client
+from climate.cli.connection.client import Client
+from climate.cli.connection.session import current
 from climate.cli.options import dry, dry_run, listed, shown
-from climate.cli.session import current
 
 PATH = "/storage-pools"
 COLUMNS = ("id", "name", "storage_class", "capacity_gb", "closed", "backend")

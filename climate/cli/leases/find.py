@@ -9,12 +9,12 @@ from uuid import uuid4
 import click
 
 from climate.cli import lookup
+from climate.cli.connection.session import Session, current
 from climate.cli.dates import MomentType, SpanType, instant, spoken, wire
 from climate.cli.errors import CONFLICT, Failure
 from climate.cli.leases.lease import show_lease
 from climate.cli.leases.request_body import capacity, new_reservations
 from climate.cli.options import listed
-from climate.cli.session import Session, current
 
 COLUMNS = ("offer", "start_date", "end_date", "length", "gets", "free", "expires_at")
 ALTERNATIVES = ("offer", "instead", "start_date", "end_date", "length", "gets")

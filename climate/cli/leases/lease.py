@@ -8,6 +8,7 @@ from uuid import uuid4
 import click
 
 from climate.cli import lookup
+from climate.cli.connection.session import Session, current
 from climate.cli.dates import Moment, MomentType, SpanType, moment, read, wire
 from climate.cli.errors import NOT_ALLOWED, NOT_FOUND, Failure
 from climate.cli.leases import lease_view, series, sharing
@@ -15,7 +16,6 @@ from climate.cli.leases.history_sentences import sentences
 from climate.cli.leases.request_body import capacity, new_reservations, reservation_change
 from climate.cli.leases.request_times import RequestTimes
 from climate.cli.options import PairType, dry, dry_run, exactly_one, listed, seconds, shown, waited
-from climate.cli.session import Session, current
 from climate.cli.wait import Goal, wait
 
 COLUMNS = ("id", "name", "status", "start_date", "end_date", "degraded", "waiting")

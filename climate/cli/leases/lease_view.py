@@ -9,7 +9,7 @@ from climate.cli.errors import Failure
 from climate.cli.leases import sharing
 
 if TYPE_CHECKING:
-    from climate.cli.session import Session
+    from climate.cli.connection.session import Session
 
 Row = Mapping[str, Any]
 

@@ -7,10 +7,10 @@ import click
 
 from climate.cli import lookup
 from climate.cli.accounts import identity
+from climate.cli.connection.session import current
 from climate.cli.dates import DECISIONS, Moment, MomentType, decisions, wire
 from climate.cli.errors import NOT_FOUND, Failure
 from climate.cli.options import dry, dry_run, listed, shown
-from climate.cli.session import current
 from climate.domain.limits import NO_LIMIT, Limit
 
 COLUMNS = ("name", "value", "used", "project_id", "says")

@@ -4,8 +4,8 @@ from typing import Any
 
 import click
 
+from climate.cli.connection.session import current
 from climate.cli.options import shown
-from climate.cli.session import current
 
 PATH = "/mail-preferences"
 KEY = "mail_preferences"

@@ -9,10 +9,10 @@ from typing import Any
 import click
 
 from climate.cli import lookup, output
-from climate.cli.client import Client
+from climate.cli.connection.client import Client
+from climate.cli.connection.session import Session, current
 from climate.cli.dates import Moment, MomentType, read, wire
 from climate.cli.options import listed
-from climate.cli.session import Session, current
 
 COLUMNS = ("at", "kind", "message", "lease_id", "host_id")
 DEAD_COLUMNS = ("id", "at", "kind", "message", "audience", "attempts", "error")

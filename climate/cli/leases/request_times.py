@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
+from climate.cli.connection.token_cache import folder_of
 from climate.cli.dates import read, wire
-from climate.cli.token_cache import folder_of
 
 DAY = 86400.0
 """Seconds for which a time is kept."""

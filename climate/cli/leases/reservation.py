@@ -5,8 +5,8 @@ from typing import Any
 import click
 
 from climate.cli import lookup
+from climate.cli.connection.session import current
 from climate.cli.options import dry, dry_run, shown
-from climate.cli.session import current
 
 
 @click.group("reservation")

@@ -8,9 +8,9 @@ from typing import Any
 import click
 
 from climate.cli import lookup
+from climate.cli.connection.session import Session, current
 from climate.cli.dates import SpanType
 from climate.cli.options import dry, dry_run, listed, shown
-from climate.cli.session import Session, current
 
 PATH = "/series"
 COLUMNS = ("id", "name", "rule", "zone", "leases", "start_date")

@@ -7,12 +7,12 @@ from uuid import uuid4
 import click
 
 from climate.cli import lookup
+from climate.cli.connection.session import current
 from climate.cli.dates import MomentType, SpanType, wire
 from climate.cli.leases import lease_view
 from climate.cli.leases.lease import show_lease
 from climate.cli.leases.request_times import RequestTimes
 from climate.cli.options import dry, dry_run, exactly_one, listed, shown
-from climate.cli.session import current
 
 COLUMNS = ("id", "name", "project_id", "status", "start_date", "end_date")
 

@@ -4,9 +4,9 @@ from typing import Any
 
 import click
 
+from climate.cli.connection.session import current
 from climate.cli.dates import Moment, MomentType, wire
 from climate.cli.options import listed
-from climate.cli.session import current
 
 COLUMNS = ("start", "key", "reserved_hours", "used_hours", "idle_hours", "slot_hours")
 PARTS = ("day", "week", "month", "all")

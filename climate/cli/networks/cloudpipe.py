@@ -8,9 +8,9 @@ from typing import Any
 
 import click
 
+from climate.cli.connection.session import current
 from climate.cli.lookup import part
 from climate.cli.options import listed, shown
-from climate.cli.session import current
 
 PATH = "/os-cloudpipe"
 COLUMNS = ("project_id", "instance_id", "state", "public_ip", "public_port", "internal_ip", "created_at")

@@ -5,10 +5,10 @@ from typing import Any
 import click
 
 from climate.cli import lookup
+from climate.cli.connection.session import current
 from climate.cli.errors import NOT_FOUND, Failure
 from climate.cli.networks.network import call
 from climate.cli.options import listed, shown
-from climate.cli.session import current
 
 PATH = "/v2.0/floatingips"
 COLUMNS = ("id", "floating_ip_address", "fixed_ip_address", "status", "project_id", "tags")

@@ -6,9 +6,9 @@ from typing import Any
 import click
 
 from climate.cli import lookup
-from climate.cli.client import Client
+from climate.cli.connection.client import Client
+from climate.cli.connection.session import current
 from climate.cli.options import dry, dry_run, listed, shown
-from climate.cli.session import current
 
 PATH = "/floatingips"
 COLUMNS = ("id", "floating_ip_address", "floating_network_id", "subnet_id", "reservable")

@@ -5,8 +5,8 @@ from typing import Any
 import click
 
 from climate.cli import lookup
+from climate.cli.connection.session import current
 from climate.cli.options import listed, shown
-from climate.cli.session import current
 
 PROXIED = {"OpenStack-API-Version": "compute 2.35", "X-OpenStack-Nova-API-Version": "2.35"}
 """Last microversion of os-networks, which accepts all options of network managers."""

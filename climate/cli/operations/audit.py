@@ -7,9 +7,9 @@ from typing import Any
 
 import click
 
+from climate.cli.connection.session import current
 from climate.cli.dates import Moment, MomentType, wire
 from climate.cli.options import listed
-from climate.cli.session import current
 from climate.domain.audit import AuditKind
 
 COLUMNS = ("at", "author", "kind", "object_id", "name", "action", "before", "after")

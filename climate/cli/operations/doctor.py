@@ -2,10 +2,10 @@
 
 import click
 
+from climate.cli.connection.session import current
 from climate.cli.errors import ERROR, Failure
 from climate.cli.operations.doctor_checks import BAD, CHECKS, Finding
 from climate.cli.options import shown
-from climate.cli.session import current
 
 
 @click.command("doctor")

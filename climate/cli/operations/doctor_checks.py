@@ -9,10 +9,10 @@ from typing import Any
 
 import httpx
 
+from climate.cli.connection.session import Session
 from climate.cli.errors import Failure
 from climate.cli.operations.journal import engine_room
-from climate.cli.session import Session
-from climate.connections import reading
+from climate.database.connections import reading
 from climate.embedded import StoreError, running, serving
 from climate.embedded.binaries import choose_postgres, choose_valkey
 from climate.settings import SettingError
@@ -149,7 +149,7 @@ def _migrations(conn: Any) -> Finding:
     from alembic.runtime.migration import MigrationContext
     from alembic.script import ScriptDirectory
 
-    from climate import schema_upgrade
+    from climate.database import schema_upgrade
 
     config = Config()
     config.set_main_option("script_location", str(schema_upgrade.scripts()))

@@ -9,11 +9,11 @@ import click
 from click.shell_completion import get_completion_class
 
 from climate.cli import lookup
+from climate.cli.connection.session import Session, current
 from climate.cli.dates import wire
 from climate.cli.errors import ERROR, USAGE, Failure
 from climate.cli.operations.journal import engine_room
 from climate.cli.options import JsonType, listed, shown
-from climate.cli.session import Session, current
 
 EVENT_COLUMNS = ("id", "lease_id", "event_type", "status", "due_at", "run_at", "attempts", "reason")
 
@@ -67,8 +67,8 @@ def event_mend(leases: tuple[str, ...]) -> None:
     """Rebuild rows of leases from their journals, without ID the broken ones; writes the database directly."""
     session = current()
     from climate.domain.errors import ClimateError
+    from climate.service.events.event_shares import QUEUE
     from climate.service.leases import repair
-    from climate.service.leases.event_shares import QUEUE
 
     failures: list[Failure] = []
     with engine_room(session) as climate:

@@ -4,10 +4,10 @@ from typing import TYPE_CHECKING
 
 import click
 
+from climate.cli.connection.session import Session, current
 from climate.cli.errors import ERROR, Failure
 from climate.cli.operations.journal import engine_room
 from climate.cli.options import dry_run, listed
-from climate.cli.session import Session, current
 
 if TYPE_CHECKING:
     # Import the engine late, because that takes longer than most commands run.

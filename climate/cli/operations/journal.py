@@ -9,12 +9,12 @@ from uuid import UUID
 
 import click
 
+from climate.cli.connection.session import Session, current
 from climate.cli.dates import Moment, MomentType, SpanType, wire
 from climate.cli.errors import ERROR, UNREACHABLE, USAGE, Failure
 from climate.cli.leases.lease import HISTORY_COLUMNS, history_rows
 from climate.cli.options import listed, shown
-from climate.cli.session import Session, current
-from climate.connections import reading
+from climate.database.connections import reading
 from climate.embedded import running
 from climate.settings import Settings
 

@@ -11,8 +11,8 @@ from typing import NoReturn
 import click
 import yaml
 
+from climate.cli.connection.session import Session, current
 from climate.cli.errors import ERROR, Failure
-from climate.cli.session import Session, current
 from climate.sandbox import exec as launch
 from climate.sandbox import features, topology
 from climate.sandbox.enter import with_system_programs

@@ -5,8 +5,8 @@ from typing import Any
 import click
 
 from climate.cli import lookup
+from climate.cli.connection.session import current
 from climate.cli.options import exactly_one, listed, shown
-from climate.cli.session import current
 
 COLUMNS = (
     *("id", "name", "service", "state", "status", "maintenance", "vcpus", "vcpus_used", "memory_mb", "memory_mb_used"),

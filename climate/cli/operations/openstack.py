@@ -6,11 +6,11 @@ from urllib.parse import urlsplit
 
 import click
 
-from climate.cli.client import BUNDLED, Client
+from climate.cli.connection.client import BUNDLED, Client
+from climate.cli.connection.session import current
 from climate.cli.errors import CONFLICT, NOT_FOUND, USAGE, Failure
 from climate.cli.options import dry_run as with_dry_run
 from climate.cli.options import shown
-from climate.cli.session import current
 
 INTERFACES = ("public", "internal", "admin")
 

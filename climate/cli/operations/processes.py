@@ -10,10 +10,10 @@ from typing import Any
 
 import click
 
+from climate.cli.connection.session import current
 from climate.cli.dates import SpanType
 from climate.cli.errors import ERROR, Failure
 from climate.cli.options import PairType
-from climate.cli.session import current
 from climate.settings import METADATA_HERE, Settings
 
 WORKER_CLASS = "climate.web.worker.BufferingWorker"

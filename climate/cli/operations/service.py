@@ -5,8 +5,8 @@ from typing import Any
 import click
 
 from climate.cli import lookup
+from climate.cli.connection.session import current
 from climate.cli.options import listed, shown
-from climate.cli.session import current
 
 COLUMNS = ("id", "host", "zone", "status", "state", "disabled_reason", "forced_down", "updated_at")
 

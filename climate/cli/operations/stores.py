@@ -11,8 +11,8 @@ from pathlib import Path
 import click
 
 from climate import embedded
+from climate.cli.connection.session import current
 from climate.cli.errors import ERROR, UNREACHABLE, Failure
-from climate.cli.session import current
 from climate.embedded import Stores, postgres, running
 from climate.settings import Settings
 

@@ -2,7 +2,7 @@
 
 import click
 
-from climate.cli.session import current
+from climate.cli.connection.session import current
 
 
 @click.group("keys")

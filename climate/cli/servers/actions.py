@@ -7,10 +7,10 @@ from typing import Any
 import click
 
 from climate.cli import lookup
+from climate.cli.connection.session import Session, current
 from climate.cli.errors import Failure
 from climate.cli.options import PairType, listed, seconds, shown, waited
 from climate.cli.servers.server import flat, look
-from climate.cli.session import Session, current
 from climate.cli.wait import Goal, wait
 
 ACTION_COLUMNS = ("action", "start_time", "message", "user_id", "request_id")

@@ -7,9 +7,9 @@ from typing import Any, TypeVar
 import click
 
 from climate.cli import lookup
+from climate.cli.connection.session import Session
 from climate.cli.dates import MomentType, SpanType, wire
 from climate.cli.options import JsonType, PairType
-from climate.cli.session import Session
 
 F = TypeVar("F", bound=Callable[..., Any])
 

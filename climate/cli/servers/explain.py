@@ -7,9 +7,9 @@ from typing import Any
 import click
 
 from climate.cli import lookup
+from climate.cli.connection.session import current
 from climate.cli.errors import Failure
 from climate.cli.options import listed
-from climate.cli.session import current
 
 COLUMNS = ("decision", "step", "what", "hosts", "says")
 NAMED = ("destination", "force_hosts", "force_nodes", "ignore_hosts")

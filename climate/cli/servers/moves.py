@@ -7,11 +7,11 @@ from typing import Any
 import click
 
 from climate.cli import lookup
+from climate.cli.connection.session import Session, current
 from climate.cli.errors import Failure
 from climate.cli.options import listed, seconds, waited
 from climate.cli.servers.actions import act, settled
 from climate.cli.servers.server import flat
-from climate.cli.session import Session, current
 
 MIGRATION_COLUMNS = ("id", "instance_uuid", "migration_type", "status", "source_node", "dest_node", "created_at")
 MOVE_COLUMNS = ("server", "id", "action", "from", "to", "reason")

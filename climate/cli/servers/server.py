@@ -9,10 +9,10 @@ from typing import Any
 import click
 
 from climate.cli import lookup
+from climate.cli.connection.session import Session, current
 from climate.cli.errors import NOT_FOUND, Failure
 from climate.cli.options import PairType, listed, seconds, shown, waited
 from climate.cli.servers.boot_hints import hints, placement
-from climate.cli.session import Session, current
 from climate.cli.wait import Goal, wait
 
 SERVER_COLUMNS = ("id", "name", "status", "addresses", "OS-EXT-SRV-ATTR:hypervisor_hostname")

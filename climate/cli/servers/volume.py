@@ -5,9 +5,9 @@ from typing import Any
 import click
 
 from climate.cli import lookup
-from climate.cli.client import Client
+from climate.cli.connection.client import Client
+from climate.cli.connection.session import current
 from climate.cli.options import listed, shown
-from climate.cli.session import current
 
 COLUMNS = ("id", "name", "status", "size", "volume_type", "server_id", "reservation_id")
 PATH = "/volume/v3/volumes"

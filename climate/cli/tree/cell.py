@@ -6,10 +6,10 @@ from typing import Any
 import click
 
 from climate.cli import lookup
+from climate.cli.connection.session import current
 from climate.cli.errors import ERROR, Failure
 from climate.cli.operations.journal import with_stores
 from climate.cli.options import exactly_one, listed, shown
-from climate.cli.session import current
 
 COLUMNS = ("name", "type", "state", "age", "free_ram_mb", "rpc_host", "rpc_port", "messages", "last_error")
 ASKED = ("password", "secret", "transport_url")

@@ -5,9 +5,9 @@ from typing import Any
 import click
 
 from climate.cli import lookup
+from climate.cli.connection.session import Session, current
 from climate.cli.errors import USAGE, Failure
 from climate.cli.options import listed, shown
-from climate.cli.session import Session, current
 
 COLUMNS = ("id", "name", "is_active", "api_url", "attempts", "last_seen", "last_error")
 

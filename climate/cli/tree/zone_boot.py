@@ -6,8 +6,8 @@ from typing import Any
 import click
 
 from climate.cli import lookup
+from climate.cli.connection.session import Session, current
 from climate.cli.options import PairType, listed, seconds, shown, waited
-from climate.cli.session import Session, current
 from climate.cli.wait import Goal, wait
 
 COLUMNS = ("reservation_id", "state", "requested", "placed", "unknown", "fault")

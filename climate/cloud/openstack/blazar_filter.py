@@ -8,9 +8,9 @@ from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 
 from climate.cloud.openstack import servers
-from climate.cloud.openstack.aggregates import Pool
 from climate.cloud.openstack.fencing import Changes, Metadata
 from climate.cloud.openstack.http import Body, Missing, Remote
+from climate.cloud.openstack.pools.aggregates import Pool
 
 ZONE, ZONE_PREFIX = "availability_zone", "blazar_"
 ADMITTED = "blazar:project"

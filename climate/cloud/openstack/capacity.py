@@ -5,10 +5,21 @@ spec, restrict access. Nova does not count how many servers of a flavor are on a
 """
 
 from climate.cloud import FREEPOOL, KEPT, Capacity, NotYet, Refused
-from climate.cloud.openstack import aggregates, fence_store, fencing, flavors, servers, slots
-from climate.cloud.openstack.aggregates import BOOK, CLOSED, GRANTED, NOBODY, OWNER, RESERVATION, TENANT, Look, Pool
+from climate.cloud.openstack import fence_store, fencing, flavors, servers, slots
 from climate.cloud.openstack.fencing import Changes
 from climate.cloud.openstack.http import Body, Remote
+from climate.cloud.openstack.pools import aggregates
+from climate.cloud.openstack.pools.aggregates import (
+    BOOK,
+    CLOSED,
+    GRANTED,
+    NOBODY,
+    OWNER,
+    RESERVATION,
+    TENANT,
+    Look,
+    Pool,
+)
 
 SLOTS = "climate:slots:"
 """Prefix of the keys with the number of servers that each host has room for."""

@@ -15,24 +15,15 @@ from climate.cloud import (
     LeasePool,
     Refused,
 )
-from climate.cloud.openstack import (
-    aggregates,
-    blazar_filter,
-    flavors,
-    hosts,
-    lease_servers,
-    pool_moves,
-    promised_pools,
-    server_actions,
-    servers,
-)
+from climate.cloud.openstack import blazar_filter, flavors, hosts, lease_servers, server_actions, servers
 from climate.cloud.openstack import (
     capacity as granting,
 )
 from climate.cloud.openstack import floating_ips as floating
 from climate.cloud.openstack.http import Remote
+from climate.cloud.openstack.pools import aggregates, pool_moves, promised_pools
 from climate.cloud.volumes import CloudStorage, CloudVolume, VolumeOrder
-from climate.connections import Insert, Query
+from climate.database.connections import Insert, Query
 
 
 @dataclass(frozen=True)

@@ -2,10 +2,11 @@
 
 from collections.abc import Iterable
 
-from climate.cloud.openstack import aggregates, fencing, servers
-from climate.cloud.openstack.aggregates import BOOK, NOBODY, OWNER, Look
+from climate.cloud.openstack import fencing, servers
 from climate.cloud.openstack.fencing import Changes
 from climate.cloud.openstack.http import Remote
+from climate.cloud.openstack.pools import aggregates
+from climate.cloud.openstack.pools.aggregates import BOOK, NOBODY, OWNER, Look
 
 REMEMBERED = 50
 """Minimum number of shared capacities whose tokens are kept; no worker is late by as many."""

@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 
 from climate.cloud import ExternalNetwork, ExternalSubnet, NotYet, Refused
-from climate.cloud.openstack import aggregates, fence_store
+from climate.cloud.openstack import fence_store
 from climate.cloud.openstack.http import Body, Clash, Missing, Remote
+from climate.cloud.openstack.pools import aggregates
 
 SERVICE = "network"
 MARK, POOL = "blazar", "reservation:"

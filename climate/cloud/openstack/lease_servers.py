@@ -7,10 +7,11 @@ the pool was open to everybody, or without a filter in Nova.
 from collections.abc import Sequence
 
 from climate.cloud import FREEPOOL, KEPT, NotYet
-from climate.cloud.openstack import aggregates, blazar_filter, hosts, servers
-from climate.cloud.openstack.aggregates import CLOSED, NOBODY, OWNER, TENANT, Look, Pool
+from climate.cloud.openstack import blazar_filter, hosts, servers
 from climate.cloud.openstack.fencing import Changes
 from climate.cloud.openstack.http import Body, Remote
+from climate.cloud.openstack.pools import aggregates
+from climate.cloud.openstack.pools.aggregates import CLOSED, NOBODY, OWNER, TENANT, Look, Pool
 
 PROJECT, ADMITTED = "climate:project", "climate:admitted:"
 """Metadata of a pool: the project of its lease, and the prefix of the keys with projects that were admitted."""

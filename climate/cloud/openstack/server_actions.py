@@ -3,8 +3,9 @@
 from collections.abc import Mapping
 
 from climate.cloud import ACTIVE, IMAGEABLE, PAUSED, RESERVED, RESIZED, SUSPENDED, NotYet, Refused
-from climate.cloud.openstack import aggregates, fence_store, lease_servers, servers
+from climate.cloud.openstack import fence_store, lease_servers, servers
 from climate.cloud.openstack.http import Body, Clash, Missing, Remote
+from climate.cloud.openstack.pools import aggregates
 from climate.cloud.openstack.servers import SLEEPS, TASK
 
 MOVABLE = (ACTIVE, PAUSED)

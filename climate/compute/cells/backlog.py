@@ -6,7 +6,7 @@ from datetime import datetime
 
 from climate.compute.context import Compute
 from climate.compute.store.cells import messages
-from climate.connections import reading
+from climate.database.connections import reading
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from climate.compute.context import Compute
 from climate.compute.errors import BadRequest
 from climate.compute.store.cells import cells as rows
 from climate.compute.store.cells.cells import Row
-from climate.connections import reading
+from climate.database.connections import reading
 from climate.sealed_secrets import Unreadable
 
 log = structlog.get_logger(__name__)

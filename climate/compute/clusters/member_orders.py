@@ -23,7 +23,7 @@ from climate.compute.store.servers import servers
 from climate.compute.virt import Guest, VirtDriver, shared_disks
 from climate.compute.virt.hypervisor_cluster.ledger import guest_of, guest_said
 from climate.compute.virt.multi_node import MultiNodeDriver
-from climate.connections import reading
+from climate.database.connections import reading
 
 log = structlog.get_logger(__name__)
 

@@ -29,7 +29,7 @@ from climate.compute.virt.guest_folders import MARK, kill
 from climate.compute.virt.guest_kinds import LIVE_DRIVERS, Kind
 from climate.compute.virt.hypervisor_cluster.member import Member
 from climate.compute.virt.live_migrator import LiveMigrator
-from climate.connections import reading
+from climate.database.connections import reading
 from climate.sealed_secrets import Vault
 from climate.supervised_command import Run
 

@@ -9,7 +9,7 @@ from climate.compute.images import registry
 from climate.compute.models.image import ACTIVE
 from climate.compute.store.projects import images as rows
 from climate.compute.store.projects.images import ImageQuery
-from climate.connections import reading
+from climate.database.connections import reading
 
 BACKUP = "backup"
 TYPE, ROTATION = "backup_type", "backup_rotation"

@@ -19,7 +19,7 @@ from climate.compute.servers.tasks.task_heartbeat import Check
 from climate.compute.store.nodes import nodes as node_rows
 from climate.compute.store.projects import images
 from climate.compute.virt import Guest
-from climate.connections import reading
+from climate.database.connections import reading
 
 _BLOCK = 1 << 20
 _QCOW2 = b"QFI\xfb"

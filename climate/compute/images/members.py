@@ -9,7 +9,7 @@ from climate.compute.models.image import SHARED, Image
 from climate.compute.models.image_member import Member
 from climate.compute.store.projects import image_members as rows
 from climate.compute.store.projects import images
-from climate.connections import reading
+from climate.database.connections import reading
 
 MOST = 128
 """Maximum of members of an image."""

@@ -9,7 +9,7 @@ from climate.compute.context import Compute
 from climate.compute.errors import Conflict, Forbidden, NotFound
 from climate.compute.models.metadef import PUBLIC, RESOURCE_TYPES, Namespace
 from climate.compute.store.projects import metadefs as rows
-from climate.connections import reading
+from climate.database.connections import reading
 
 KNOWN_TYPES = (
     "OS::Cinder::Volume",

@@ -12,7 +12,7 @@ from climate.compute.models.image import KILLED
 from climate.compute.servers import sync_states
 from climate.compute.store.projects import images as rows
 from climate.compute.store.servers import state_audit
-from climate.connections import reading
+from climate.database.connections import reading
 
 OLD_SECONDS = 86_400
 """Age in seconds after which an unchanged file is an orphan."""

@@ -13,7 +13,7 @@ from climate.compute.store.projects import image_members
 from climate.compute.store.projects import images as rows
 from climate.compute.store.projects.images import ImageQuery, Used
 from climate.compute.zones.builds import request_spec
-from climate.connections import reading
+from climate.database.connections import reading
 
 
 def listed(compute: Compute, query: ImageQuery, project_id: str | None) -> list[Image]:

@@ -7,7 +7,7 @@ from climate.compute.context import Compute
 from climate.compute.metadata import guest_metadata
 from climate.compute.models.server import Server
 from climate.compute.vpn import cloudpipe_script
-from climate.connections import reading
+from climate.database.connections import reading
 
 META_DATA, USER_DATA = "openstack/latest/meta_data.json", "openstack/latest/user_data"
 """Paths at which cloud-init looks for the files. Source: Nova's format of the drive."""

@@ -7,7 +7,7 @@ from climate.compute.context import Compute
 from climate.compute.errors import BadRequest, Conflict
 from climate.compute.metadata import metadata_service
 from climate.compute.store.servers import guest_passwords
-from climate.connections import reading
+from climate.database.connections import reading
 
 LONGEST = 1020
 """Maximum number of bytes of a posted password, as in Nova."""

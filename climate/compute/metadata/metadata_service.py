@@ -18,7 +18,7 @@ from climate.compute.metadata.guest_metadata import GuestMetadata
 from climate.compute.models.server import Server
 from climate.compute.store.networks import fixed_ips
 from climate.compute.store.servers import servers
-from climate.connections import reading
+from climate.database.connections import reading
 
 LATEST = "latest"
 OPENSTACK = "openstack"

@@ -21,7 +21,7 @@ from climate.compute.servers.interfaces import vif_plugging
 from climate.compute.store.servers import migrations as rows
 from climate.compute.store.servers import servers, tasks
 from climate.compute.store.servers.migrations import Whereabouts
-from climate.connections import reading
+from climate.database.connections import reading
 
 _AFTERWARDS: Mapping[str, str] = {CONFIRMING: CONFIRMED, DONE: COMPLETED}
 

@@ -20,7 +20,7 @@ from climate.compute.servers import actions, resize
 from climate.compute.store.servers import live_migration_steps, migration_lists
 from climate.compute.store.servers import migrations as rows
 from climate.compute.virt.guest_kinds import LIVE_DRIVERS
-from climate.connections import reading
+from climate.database.connections import reading
 
 POOLS = frozenset({"draining", "recycling", "maintenance"})
 """Pools of hosts that are drained."""

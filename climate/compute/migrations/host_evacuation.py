@@ -25,7 +25,7 @@ from climate.compute.servers import actions
 from climate.compute.store.servers import live_migration_steps, servers
 from climate.compute.store.servers import migrations as rows
 from climate.compute.virt.guest_kinds import LIVE_DRIVERS
-from climate.connections import reading
+from climate.database.connections import reading
 
 
 @dataclass(frozen=True, slots=True)

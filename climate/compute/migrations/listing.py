@@ -6,7 +6,7 @@ from climate.compute.context import Compute
 from climate.compute.errors import NotFound
 from climate.compute.models.migration import Migration
 from climate.compute.store.servers import migration_lists as rows
-from climate.connections import reading
+from climate.database.connections import reading
 
 
 def listed(compute: Compute, wanted: Mapping[str, object], limit: int, after: str | None = None) -> list[Migration]:

@@ -28,7 +28,7 @@ from climate.compute.store.servers import live_migration_steps, retries, servers
 from climate.compute.store.servers import migrations as rows
 from climate.compute.virt.guest_kinds import LIVE_DRIVERS
 from climate.compute.virt.live_migrator import APART, LiveMigrator, Order, Progress, opened, sealed
-from climate.connections import reading
+from climate.database.connections import reading
 
 LOOK_SECONDS = 0.5
 """Interval in seconds at which progress is stored and orders are read."""

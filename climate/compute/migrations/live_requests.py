@@ -12,7 +12,7 @@ from climate.compute.store.servers import live_migration_steps
 from climate.compute.store.servers import migrations as rows
 from climate.compute.virt.guest_kinds import LIVE_DRIVERS
 from climate.compute.virt.live_migrator import Order
-from climate.connections import reading
+from climate.database.connections import reading
 
 AUTO = "auto"
 

@@ -48,7 +48,7 @@ from climate.compute.servers.tasks import task_heartbeat
 from climate.compute.servers.tasks.task import Work
 from climate.compute.store.servers import migrations as rows
 from climate.compute.store.servers import retries, servers, tasks
-from climate.connections import reading
+from climate.database.connections import reading
 
 log = structlog.get_logger(__name__)
 

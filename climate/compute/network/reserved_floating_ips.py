@@ -10,7 +10,7 @@ from climate.compute.network.allocation.allocator import DISASSOCIATE
 from climate.compute.store.networks import floating_pools, network_hosts
 from climate.compute.store.networks import lent_floating_ips as rows
 from climate.compute.store.networks.lent_floating_ips import Outside
-from climate.connections import reading
+from climate.database.connections import reading
 
 MARK = "blazar"
 """Tag of all reserved addresses, in Blazar's form."""

@@ -17,7 +17,7 @@ from climate.compute.models.aggregate import INTERNAL, POOL, ZONE, Aggregate, ki
 from climate.compute.models.node import FREEPOOL, KEPT, OWNER, SHARED, admits
 from climate.compute.store.nodes import aggregates as rows
 from climate.compute.store.nodes.aggregates import Member
-from climate.connections import reading
+from climate.database.connections import reading
 
 
 def listed(compute: Compute) -> list[Aggregate]:

@@ -17,7 +17,7 @@ from climate import http_client
 from climate.compute.errors import BadRequest
 from climate.compute.models.flavor import Flavor
 from climate.compute.store.nodes import services
-from climate.connections import reading
+from climate.database.connections import reading
 from climate.http_client import CourierError, Parcel, Receipt
 
 log = logging.getLogger(__name__)

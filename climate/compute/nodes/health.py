@@ -8,7 +8,7 @@ from sqlalchemy import Connection
 from climate.compute.context import Compute
 from climate.compute.store.nodes import health as rows
 from climate.compute.store.nodes.health import Condition
-from climate.connections import Query, reading
+from climate.database.connections import Query, reading
 
 
 def of_nodes(compute: Compute) -> Mapping[str, str | None]:

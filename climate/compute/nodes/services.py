@@ -21,7 +21,7 @@ from climate.compute.store.nodes import services
 from climate.compute.store.nodes import usage_audit as drifts
 from climate.compute.store.projects import flavors, images
 from climate.compute.store.zones import child_zones
-from climate.connections import alone, reading
+from climate.database.connections import alone, reading
 
 IMAGE_ID, IMAGE = "c11a7e00-0000-4000-8000-000000000001", "demo"
 

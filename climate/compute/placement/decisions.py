@@ -14,7 +14,7 @@ from sqlalchemy import Connection
 
 from climate.compute.context import Compute
 from climate.compute.store.servers import decisions as rows
-from climate.connections import reading
+from climate.database.connections import reading
 
 PLACED, REFUSED, RETRY, ZONES = "placed", "refused", "retry", "zones"
 """Kinds of decisions.

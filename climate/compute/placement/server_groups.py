@@ -17,7 +17,7 @@ from climate.compute.scheduler.scheduler_parts import Rules
 from climate.compute.store.projects import quotas
 from climate.compute.store.reservations import capacity
 from climate.compute.store.servers import server_groups as rows
-from climate.connections import reading
+from climate.database.connections import reading
 
 AFFINITY, ANTI_AFFINITY = "affinity", "anti-affinity"
 SOFT_AFFINITY, SOFT_ANTI_AFFINITY = "soft-affinity", "soft-anti-affinity"

@@ -13,7 +13,7 @@ from climate.compute.models.flavor import Flavor
 from climate.compute.reservations import capacity
 from climate.compute.store.projects import flavors as rows
 from climate.compute.zones.builds import request_spec
-from climate.connections import reading
+from climate.database.connections import reading
 
 
 def find(compute: Compute, named: str, project_id: str) -> Flavor | None:

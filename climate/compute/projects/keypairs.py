@@ -6,7 +6,7 @@ from climate.compute.models import keypair
 from climate.compute.store.projects import keypairs as rows
 from climate.compute.store.projects import quotas
 from climate.compute.store.projects.keypairs import Row
-from climate.connections import reading
+from climate.database.connections import reading
 
 
 def listed(compute: Compute, user_id: str) -> list[Row]:

@@ -15,7 +15,7 @@ from climate.compute.store.cells import servers as cell_servers
 from climate.compute.store.networks import fixed_ips, floating_ips, networks, pending_networks, ports
 from climate.compute.store.projects import quotas
 from climate.compute.store.servers import server_groups, servers
-from climate.connections import reading
+from climate.database.connections import reading
 
 
 @dataclass(frozen=True, slots=True)

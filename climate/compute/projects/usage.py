@@ -7,7 +7,7 @@ from itertools import groupby
 
 from climate.compute.context import Compute
 from climate.compute.store.servers import usage
-from climate.connections import reading
+from climate.database.connections import reading
 
 SECONDS = 3600
 MB_PER_GB = 1024

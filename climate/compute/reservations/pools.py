@@ -16,7 +16,7 @@ from climate.compute.store.nodes.nodes import Held
 from climate.compute.store.reservations import lease_pools
 from climate.compute.store.reservations import pools as rows
 from climate.compute.store.servers import servers
-from climate.connections import reading
+from climate.database.connections import reading
 
 
 def nodes(compute: Compute, name: str | None = None) -> list[Node]:

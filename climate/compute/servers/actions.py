@@ -23,7 +23,7 @@ from climate.compute.models.server import (
 from climate.compute.network import fixed_ips
 from climate.compute.store.projects import images as image_rows
 from climate.compute.store.servers import servers, tasks
-from climate.connections import reading
+from climate.database.connections import reading
 
 By = Mapping[str, str]
 """The requester, for the list of actions: project_id, user_id, request_id."""

@@ -5,7 +5,7 @@ from typing import Any
 
 from climate.compute.context import Compute
 from climate.compute.store.servers import servers, tasks
-from climate.connections import reading
+from climate.database.connections import reading
 
 FAILED = tasks.FAILED
 """Message of an action that failed."""

@@ -10,7 +10,7 @@ from climate.compute.context import Compute
 from climate.compute.servers.tasks import task_results
 from climate.compute.store.nodes import services as rows
 from climate.compute.store.servers import servers
-from climate.connections import reading
+from climate.database.connections import reading
 
 log = structlog.get_logger(__name__)
 

@@ -32,7 +32,7 @@ from climate.compute.store.nodes import free_resources
 from climate.compute.store.projects import quotas
 from climate.compute.store.servers import migrations, servers, tasks
 from climate.compute.store.servers import resize as sizes
-from climate.connections import reading
+from climate.database.connections import reading
 
 CONFIRM = "confirmResize"
 

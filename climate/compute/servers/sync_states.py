@@ -35,7 +35,7 @@ from climate.compute.store.servers import state_audit as rows
 from climate.compute.store.servers.state_audit import Finding, Settled
 from climate.compute.virt import State, Wiring
 from climate.compute.virt.multi_node import MultiNodeDriver
-from climate.connections import reading
+from climate.database.connections import reading
 
 GONE = "The host of this server is gone."
 """Fault of a server whose node is no longer reported; users must not see the name of the host."""

@@ -18,7 +18,7 @@ from climate.compute.store.projects import volumes as rows
 from climate.compute.store.projects.volumes import AVAILABLE, DETACH, Volume
 from climate.compute.store.servers import tasks
 from climate.compute.virt.guest_volumes import Attached
-from climate.connections import reading
+from climate.database.connections import reading
 
 MOST = 10
 """Maximum number of volumes of one server: the disk slots of a virtual machine."""

@@ -13,8 +13,8 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import JSONB, UUID
 
-from climate.sql_arrays import in_array, in_parameter
-from climate.transaction_ids import changed
+from climate.database.sql_arrays import in_array, in_parameter
+from climate.database.transaction_ids import changed
 
 __all__ = ["changed", "count", "in_array", "in_parameter", "json", "metadata", "sql_of", "taken", "time", "uuid"]
 

@@ -28,7 +28,7 @@ from climate.compute.store.projects.vpn import Authority, Row
 from climate.compute.vpn import authority, openvpn
 from climate.compute.vpn.authority import Pair
 from climate.compute.vpn.cloudpipe_script import KEY, clients, pair
-from climate.connections import reading
+from climate.database.connections import reading
 from climate.sealed_secrets import Unreadable
 
 SUFFIX = "-vpn"

@@ -11,7 +11,7 @@ from climate.compute.zones import answers, routing
 from climate.compute.zones.client import ChildError, ChildRequest
 from climate.compute.zones.models import ChildZone
 from climate.compute.zones.routing import Outcome
-from climate.connections import reading
+from climate.database.connections import reading
 
 PRECOOKED = "_is_precooked"
 """Marker of a server described by another zone."""

@@ -11,7 +11,7 @@ from climate.compute.store.zones import servers as zone_servers
 from climate.compute.zones import routing
 from climate.compute.zones.client import ROLE_HEADER, ChildAnswer, ChildError, ChildRequest
 from climate.compute.zones.models import ChildZone
-from climate.connections import reading
+from climate.database.connections import reading
 
 MOST_PAGES = 50
 MOST_CHECKED = 100

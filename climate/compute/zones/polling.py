@@ -12,7 +12,7 @@ from climate.compute.store.zones import child_zones
 from climate.compute.zones import loops, placed_servers, registry, routing
 from climate.compute.zones.client import ID_HEADER, ChildAnswer, ChildError, ChildLoop, ChildRequest
 from climate.compute.zones.models import ChildZone
-from climate.connections import reading
+from climate.database.connections import reading
 
 INFO = ChildRequest("GET", "/zones/info")
 

@@ -14,7 +14,7 @@ from climate.compute.store.nodes import service_capabilities
 from climate.compute.store.zones import builds, child_zones, notifications
 from climate.compute.zones import capabilities
 from climate.compute.zones.models import ChildZone
-from climate.connections import reading
+from climate.database.connections import reading
 
 SECRETS = ("password",)
 

@@ -13,7 +13,7 @@ from climate.compute.store.zones.servers import PlacedServer
 from climate.compute.zones import answers, loops, registry
 from climate.compute.zones.client import ChildAnswer, ChildError, ChildRefused, ChildRequest, ChildTimeout
 from climate.compute.zones.models import FROM_USER, MOST_HOPS, SHARE, ChildZone
-from climate.connections import reading
+from climate.database.connections import reading
 
 Outcome = ChildAnswer | ChildError
 

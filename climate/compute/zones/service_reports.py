@@ -8,7 +8,7 @@ from datetime import timedelta
 from climate.compute.context import Compute
 from climate.compute.store.nodes import service_capabilities as rows
 from climate.compute.store.nodes.service_capabilities import NodesSeen
-from climate.connections import reading
+from climate.database.connections import reading
 
 KEPT_PERIODS = 60
 """Number of periods after which a silent service's report is deleted."""

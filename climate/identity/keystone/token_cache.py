@@ -7,7 +7,7 @@ from hashlib import sha256
 from threading import Lock
 from time import monotonic, time
 
-from climate.identity.tokens import Grant
+from climate.identity.authentication.tokens import Grant
 
 MOST_CACHED = 10_000
 """Maximum number of tokens in a cache; beyond it the one that was used longest ago is dropped."""

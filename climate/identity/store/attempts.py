@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from sqlalchemy import Connection, func, insert, select
 
-from climate.batch_delete import drop
+from climate.database.batch_delete import drop
 from climate.identity.store.tables import failures as table
 
 WINDOW = timedelta(minutes=1)

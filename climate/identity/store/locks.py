@@ -2,7 +2,7 @@
 
 from sqlalchemy import Connection, func, select
 
-from climate.advisory_locks import FIRST_START
+from climate.database.advisory_locks import FIRST_START
 
 
 def one_first_start(conn: Connection) -> None:

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 from sqlalchemy import Connection, delete, func, insert, select, text
 
-from climate.batch_delete import drop
+from climate.database.batch_delete import drop
 from climate.identity.store.tables import revocations as table
 
 TOKEN, USER, PROJECT, CREDENTIAL, ROLE = "token", "user", "project", "credential", "role"

@@ -16,7 +16,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB, TIMESTAMP
 
-from climate.transaction_ids import changed
+from climate.database.transaction_ids import changed
 
 metadata = MetaData(
     naming_convention={

@@ -7,13 +7,14 @@ from uuid import UUID
 
 from sqlalchemy import Connection
 
-from climate.connections import reading
 from climate.context import Climate
-from climate.domain import holds, lease_events
+from climate.database.connections import reading
 from climate.domain.errors import Conflict, NotFound, PreconditionFailed
+from climate.domain.events import lease_events
+from climate.domain.events.lease_events import AdditionalEvent
 from climate.domain.facts import PlannedEvent
 from climate.domain.lease import Lease
-from climate.domain.lease_events import AdditionalEvent
+from climate.domain.planning import holds
 from climate.domain.policy import Caller, require
 from climate.domain.status import EventKind
 from climate.service.availability import offers

@@ -7,19 +7,20 @@ from typing import Protocol, cast
 
 from sqlalchemy import Connection
 
-from climate.connections import reading
 from climate.context import Climate
-from climate.domain import lease_events, preemption
+from climate.database.connections import reading
 from climate.domain import limits as limit_rules
 from climate.domain.availability.demands import ADDRESSES, AMOUNTS, HOSTS, Demand, Horizon, SharedDemand, WholeDemand
 from climate.domain.availability.openings import Window, openings
 from climate.domain.availability.search import Candidate, Mode, Question
 from climate.domain.errors import InvalidInput, LimitExceeded
+from climate.domain.events import lease_events
+from climate.domain.events.lease_events import Times
 from climate.domain.facts import FOREVER, AddressHold, AmountHold, Hold, LeaseCreated, PlannedReservation
 from climate.domain.lease import Lease, fold
-from climate.domain.lease_events import Times
 from climate.domain.limits import IN_USE, NO_LIMIT, NOTHING, Limit, Use, Wish
 from climate.domain.period import Period
+from climate.domain.planning import preemption
 from climate.domain.policy import Caller
 from climate.plugin import Ask
 from climate.service.leases import reservations as planning

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-from climate.connections import reading
 from climate.context import Climate
+from climate.database.connections import reading
 from climate.domain.availability import free_counts
 from climate.domain.availability.free_counts import Point
 from climate.domain.availability.search import Candidate, Mode, candidates

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from uuid import UUID
 
-from climate.domain.event_share import OK
+from climate.domain.events.event_share import OK
 from climate.domain.facts import (
     AddressHold,
     EventClaimed,

@@ -9,15 +9,15 @@ from uuid import UUID
 
 from sqlalchemy import Connection
 
-from climate.connections import reading
 from climate.context import Climate
+from climate.database.connections import reading
 from climate.domain.errors import Conflict, NotFound
 from climate.domain.period import Period
 from climate.domain.policy import Caller, require
 from climate.service.calendars import ics
 from climate.service.transaction import run
-from climate.store import calendar_feeds
-from climate.store.calendar_feeds import Feed, Scope
+from climate.store.notices import calendar_feeds
+from climate.store.notices.calendar_feeds import Feed, Scope
 from climate.time_ordered_ids import time_ordered_id
 
 SECRET_BYTES = 32

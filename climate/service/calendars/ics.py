@@ -11,7 +11,7 @@ from icalendar import Calendar, vDuration, vText
 from icalendar.parser import Contentline
 
 from climate.domain.status import LeaseStatus
-from climate.store.calendar_feeds import Entry
+from climate.store.notices.calendar_feeds import Entry
 
 PRODUCT = "-//climate//leases//EN"
 MEDIA_TYPE = "text/calendar"

@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
-from climate.connections import reading
 from climate.context import Climate
+from climate.database.connections import reading
 from climate.domain.errors import InvalidInput
 from climate.domain.hosts.pools import Pool
 from climate.domain.policy import Caller, require

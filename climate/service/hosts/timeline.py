@@ -8,8 +8,8 @@ from itertools import groupby
 
 from sqlalchemy import Connection
 
-from climate.connections import reading
 from climate.context import Climate
+from climate.database.connections import reading
 from climate.domain.availability import free_counts
 from climate.domain.availability.demands import Horizon
 from climate.domain.availability.free_counts import Point

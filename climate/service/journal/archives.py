@@ -15,11 +15,11 @@ from uuid import UUID, uuid4
 import structlog
 from sqlalchemy import Connection
 
-from climate.connections import reading
 from climate.context import Climate
-from climate.domain import series
+from climate.database.connections import reading
 from climate.domain.errors import Busy, Conflict, InvalidInput, NotFound, Unavailable
 from climate.domain.lease import fold
+from climate.domain.planning import series
 from climate.service import transaction
 from climate.settings import Settings
 from climate.store.journal import archive_files, archives, fact_codec, journal

@@ -6,8 +6,8 @@ from typing import Protocol
 
 from sqlalchemy import Connection
 
-from climate.connections import reading
 from climate.context import Climate
+from climate.database.connections import reading
 from climate.domain.audit import Action, AuditKind, ObjectChanged, changed
 from climate.domain.policy import Caller, require
 from climate.store.journal import audit

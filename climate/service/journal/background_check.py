@@ -8,8 +8,8 @@ from datetime import datetime, timedelta
 
 from sqlalchemy import Connection
 
-from climate.connections import reading
 from climate.context import Climate
+from climate.database.connections import reading
 from climate.service.journal import check
 from climate.service.journal.check import NO_JOURNAL, Portion
 from climate.service.transaction import run

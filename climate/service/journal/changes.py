@@ -8,10 +8,10 @@ from uuid import UUID
 
 from sqlalchemy import Connection
 
-from climate.connections import reading
 from climate.context import Climate
+from climate.database.connections import reading
 from climate.domain.policy import Caller
-from climate.domain.sharing import Access, Sharing, access
+from climate.domain.sharing.sharing import Access, Sharing, access
 from climate.store.journal import changes
 from climate.store.journal.changes import Change
 

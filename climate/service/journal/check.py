@@ -8,8 +8,8 @@ from uuid import UUID
 
 from sqlalchemy import Connection
 
-from climate.connections import reading
 from climate.context import Climate
+from climate.database.connections import reading
 from climate.domain.errors import NotFound
 from climate.domain.lease import Lease, fold
 from climate.service.journal import archives

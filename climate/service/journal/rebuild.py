@@ -11,13 +11,13 @@ from uuid import UUID
 from sqlalchemy import Connection
 from sqlalchemy.exc import IntegrityError
 
-from climate.connections import reading
 from climate.context import Climate
+from climate.database.connections import reading
 from climate.domain.errors import Unavailable
+from climate.service.events.event_shares import QUEUE
 from climate.service.journal import check
 from climate.service.journal.check import NO_JOURNAL, Difference
 from climate.service.leases import repair
-from climate.service.leases.event_shares import QUEUE
 from climate.service.transaction import run
 from climate.service.usage import round as usage
 from climate.store.journal import journal, row_differences, row_repair

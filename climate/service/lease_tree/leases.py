@@ -16,10 +16,8 @@ from sqlalchemy import Connection
 
 from climate.cloud import CloudError
 from climate.cloud.children import Child, Verdict
-from climate.connections import reading
 from climate.context import Climate
-from climate.domain import holds as rules
-from climate.domain import lease_events
+from climate.database.connections import reading
 from climate.domain.errors import (
     Busy,
     ClimateError,
@@ -29,15 +27,18 @@ from climate.domain.errors import (
     PreconditionFailed,
     Unavailable,
 )
+from climate.domain.events import lease_events
 from climate.domain.facts import Fact, LeasePartConfirmed, LeasePartHeld, LeasePartReleased
 from climate.domain.lease import Lease
 from climate.domain.lease_part import Part
+from climate.domain.planning import holds as rules
 from climate.domain.policy import Caller, require
-from climate.domain.sharing import Access, refusal
+from climate.domain.sharing.sharing import Access, refusal
 from climate.domain.status import PartState
+from climate.service.events import unbegun_claims
 from climate.service.lease_tree import parts as lease_parts
 from climate.service.lease_tree import shares as tree_shares
-from climate.service.leases import holds, leases, shortages, unbegun_claims
+from climate.service.leases import holds, leases, shortages
 from climate.service.leases import update as changes
 from climate.service.leases.leases import Order
 from climate.service.leases.update import Changes, PartsFirst

@@ -24,8 +24,8 @@ from climate.cloud.children import (
     Release,
     Verdict,
 )
-from climate.connections import reading
 from climate.context import Climate
+from climate.database.connections import reading
 from climate.domain.errors import Busy, ClimateError, InvalidInput, NotFound, Unavailable
 from climate.domain.lease import Lease
 from climate.domain.policy import Caller

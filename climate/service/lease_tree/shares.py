@@ -12,8 +12,8 @@ from climate.cloud.children import CELL, ZONE, Asker, Child, Offer, PartOrder, P
 from climate.context import Climate
 from climate.domain.errors import ClimateError, InvalidInput, InvalidRequirements, NotEnoughHosts
 from climate.domain.facts import PlannedPart
+from climate.domain.planning.preemption import is_preemptible
 from climate.domain.policy import Caller
-from climate.domain.preemption import is_preemptible
 from climate.service.lease_tree import parts as lease_parts
 from climate.service.leases import leases
 from climate.service.leases.leases import Order

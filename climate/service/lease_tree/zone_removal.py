@@ -1,7 +1,7 @@
 """Check for leases before a child zone is removed."""
 
-from climate.connections import reading
 from climate.context import Climate
+from climate.database.connections import reading
 from climate.domain.errors import Conflict
 from climate.store.leases import parts
 

@@ -19,8 +19,8 @@ from sqlalchemy import Connection
 
 from climate.context import Climate
 from climate.domain.errors import ClimateError
+from climate.domain.events.lease_events import started
 from climate.domain.lease import Lease
-from climate.domain.lease_events import started
 from climate.service.hosts import reconcile
 from climate.service.leases import repair
 from climate.service.leases.reallocation import Case, Outcome, can_reallocate, engine, reallocate_hosts

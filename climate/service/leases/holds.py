@@ -10,10 +10,10 @@ from uuid import UUID
 from sqlalchemy import Connection
 
 from climate.context import Climate
-from climate.domain import holds
 from climate.domain.errors import Conflict, NotFound
 from climate.domain.facts import HoldConfirmed, HoldExpired
 from climate.domain.lease import Lease, fold
+from climate.domain.planning import holds
 from climate.domain.policy import Caller, require
 from climate.service.leases import lease_pools, leases
 from climate.service.notifications import delivery, lease_events

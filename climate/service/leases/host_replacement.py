@@ -7,15 +7,15 @@ from sqlalchemy import Connection
 
 from climate.context import Climate
 from climate.domain.errors import Busy, Conflict, InvalidInput, NotFound
+from climate.domain.events.lease_events import is_active
 from climate.domain.facts import Hold
 from climate.domain.hosts.pools import BOOKABLE, HostPlace, Pool
 from climate.domain.hosts.requirements import ANYTHING
 from climate.domain.lease import Lease, Reservation
-from climate.domain.lease_events import is_active
 from climate.domain.policy import Caller, require
+from climate.service.events import unbegun_claims
 from climate.service.hosts import reconcile
 from climate.service.hosts.inventory import number
-from climate.service.leases import unbegun_claims
 from climate.service.leases.reallocation import Case, Outcome, can_reallocate, reallocate_hosts
 from climate.service.transaction import run
 from climate.store import locks

@@ -13,8 +13,8 @@ import structlog
 from sqlalchemy import Connection
 
 from climate.cloud import CloudError, LeasePool
-from climate.connections import Insert
 from climate.context import Climate
+from climate.database.connections import Insert
 from climate.domain.lease import Lease, Reservation
 from climate.domain.period import Period
 from climate.domain.status import ReservationStatus

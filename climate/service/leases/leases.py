@@ -8,26 +8,27 @@ from uuid import UUID
 
 from sqlalchemy import Connection
 
-from climate.connections import reading
 from climate.context import Climate
-from climate.domain import holds
-from climate.domain import lease_events as schedule
+from climate.database.connections import reading
 from climate.domain.errors import ClimateError, InvalidPeriod, NotFound
+from climate.domain.events import lease_events as schedule
+from climate.domain.events.lease_events import AdditionalEvent, Times
 from climate.domain.facts import LeaseCreated, PlannedReservation
 from climate.domain.lease import Lease, fold
-from climate.domain.lease_events import AdditionalEvent, Times
 from climate.domain.limits import Limit
 from climate.domain.period import Period
+from climate.domain.planning import holds
+from climate.domain.planning.preemption import is_preemptible
 from climate.domain.policy import Caller, require
-from climate.domain.preemption import is_preemptible
-from climate.domain.sharing import NOT_SHARED, Sharing
+from climate.domain.sharing.sharing import NOT_SHARED, Sharing
 from climate.plugin import Ask
 from climate.service.admission import admission as granting
 from climate.service.admission import enforcement
 from climate.service.admission.admission import Grant
 from climate.service.admission.enforcement import Gate
+from climate.service.events import preparation, unbegun_claims
 from climate.service.journal import archives
-from climate.service.leases import lease_pools, preparation, shortages, unbegun_claims
+from climate.service.leases import lease_pools, shortages
 from climate.service.leases import reservations as planning
 from climate.service.notifications import delivery
 from climate.service.notifications import lease_events as lifecycle

@@ -8,19 +8,22 @@ from uuid import UUID
 from sqlalchemy import Connection
 
 from climate.context import Climate
-from climate.domain import lease_events, lease_health, sublease
+from climate.domain import lease_health
 from climate.domain.errors import NotEnoughHosts
+from climate.domain.events import lease_events
+from climate.domain.events.lease_events import Times, is_active, started
 from climate.domain.facts import Fact, Hold, LeaseRescheduled, ReservationChanged
 from climate.domain.hosts.pools import HostPlace, Pool, Transition
 from climate.domain.lease import Lease, Reservation, fold
-from climate.domain.lease_events import Times, is_active, started
 from climate.domain.lease_health import SortedHolds
 from climate.domain.notifications import Notice
 from climate.domain.policy import ADMIN, Caller
+from climate.domain.sharing import sublease
 from climate.domain.status import DONE, ERROR, IN_PROGRESS, UNDONE, EventKind
 from climate.plugin import Ask
+from climate.service.events import preparation
 from climate.service.hosts import lease_moves
-from climate.service.leases import joint_allocation, preparation
+from climate.service.leases import joint_allocation
 from climate.service.leases.leases import wake_if_soon
 from climate.service.notifications import delivery
 from climate.service.preemption import giving_way

@@ -7,11 +7,11 @@ import structlog
 from sqlalchemy import Connection, Uuid, bindparam, exc, text
 from sqlalchemy.dialects.postgresql import ARRAY
 
-from climate.connections import reading
 from climate.context import Climate
+from climate.database.connections import reading
 from climate.domain.errors import NotFound, Unavailable
 from climate.domain.lease import Lease, fold
-from climate.service.leases.event_shares import queue_of
+from climate.service.events.event_shares import queue_of
 from climate.service.transaction import run
 from climate.store import db_errors
 from climate.store.journal import journal, row_differences, row_repair

@@ -10,13 +10,13 @@ from marshmallow import Schema
 from sqlalchemy import Connection
 
 from climate.context import Climate
-from climate.domain import lease_events
 from climate.domain.errors import InvalidInput
+from climate.domain.events import lease_events
 from climate.domain.facts import PlannedPart, PlannedReservation
 from climate.domain.lease import Reservation
 from climate.domain.period import Period
+from climate.domain.planning.preemption import is_preemptible
 from climate.domain.policy import Caller
-from climate.domain.preemption import is_preemptible
 from climate.plugin import Allocation, Ask, ResourcePlugin
 from climate.service.leases import joint_allocation, shortages
 from climate.service.leases.joint_allocation import Settled, Wanted

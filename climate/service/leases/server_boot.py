@@ -12,15 +12,16 @@ from sqlalchemy import Connection
 
 from climate.cloud import CloudError, CloudServer, Fenced, NotYet
 from climate.context import Climate
-from climate.domain import lease_events
 from climate.domain.errors import Conflict, InvalidInput, Undecided
+from climate.domain.events import lease_events
+from climate.domain.events.lease_events import EVENT_NAME, EVENT_NAME_RULE, MOST_EVENTS, AdditionalEvent
 from climate.domain.facts import ReservationChanged
 from climate.domain.lease import Lease
-from climate.domain.lease_events import EVENT_NAME, EVENT_NAME_RULE, MOST_EVENTS, AdditionalEvent
 from climate.domain.policy import Caller, require
 from climate.domain.status import EventKind, EventStatus, LeaseStatus, ReservationStatus
 from climate.plugin_fields import GIVEN_UP
-from climate.service.leases import leases, unbegun_claims
+from climate.service.events import unbegun_claims
+from climate.service.leases import leases
 from climate.service.leases.dates import read as read_date
 from climate.service.leases.leases import Order
 from climate.service.transaction import run

@@ -9,8 +9,9 @@ from uuid import UUID
 from sqlalchemy import Connection
 
 from climate.context import Climate
-from climate.domain import holds, lease_events, preemption, sublease, waiting
 from climate.domain.errors import Conflict, InvalidInput, NotFound
+from climate.domain.events import lease_events
+from climate.domain.events.lease_events import Times
 from climate.domain.facts import (
     Fact,
     Hold,
@@ -20,16 +21,18 @@ from climate.domain.facts import (
     ReservationChanged,
 )
 from climate.domain.lease import Lease, Reservation, fold
-from climate.domain.lease_events import Times
 from climate.domain.period import Period
+from climate.domain.planning import holds, preemption, waiting
 from climate.domain.policy import Caller, require
-from climate.domain.sharing import Sharing
+from climate.domain.sharing import sublease
+from climate.domain.sharing.sharing import Sharing
 from climate.domain.status import DONE, EventKind
 from climate.plugin import Allocation, Ask, ResourcePlugin
 from climate.service.admission import admission, enforcement
 from climate.service.admission.admission import Grant
 from climate.service.admission.enforcement import Gate
-from climate.service.leases import joint_allocation, lease_pools, preparation, shortages, unbegun_claims
+from climate.service.events import preparation, unbegun_claims
+from climate.service.leases import joint_allocation, lease_pools, shortages
 from climate.service.leases import reservations as planning
 from climate.service.leases.joint_allocation import Settled, Wanted
 from climate.service.leases.leases import limited, scope, wake_if_soon

@@ -16,8 +16,8 @@ from climate.http_client import CourierError, Parcel, Receipt
 from climate.service.admission import enforcement
 from climate.service.notifications import webhooks
 from climate.service.transaction import run
-from climate.store import notifications
-from climate.store.notifications import Kept, Listing, Result
+from climate.store.notices import notifications
+from climate.store.notices.notifications import Kept, Listing, Result
 
 __all__ = ["Listing", "Notice", "deliver", "listed", "notify"]
 

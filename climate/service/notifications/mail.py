@@ -9,8 +9,8 @@ from sqlalchemy import Connection
 
 from climate import smtp_client
 from climate.configuration import mail as mail_settings
-from climate.connections import reading
 from climate.context import Climate
+from climate.database.connections import reading
 from climate.domain.errors import InvalidInput
 from climate.domain.notifications import Audience, Notice, Topic
 from climate.domain.policy import Caller, require
@@ -18,10 +18,10 @@ from climate.service.notifications import delivery, mail_texts
 from climate.service.notifications.messages import said
 from climate.service.transaction import run
 from climate.smtp_client import Letter, MailServer, Sent
-from climate.store import calendar_feeds, notifications
-from climate.store import mail as mail_rows
-from climate.store.mail import Reminder
-from climate.store.notifications import Kept, Result
+from climate.store.notices import calendar_feeds, notifications
+from climate.store.notices import mail as mail_rows
+from climate.store.notices.mail import Reminder
+from climate.store.notices.notifications import Kept, Result
 
 log = structlog.get_logger(__name__)
 

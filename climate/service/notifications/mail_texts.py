@@ -9,8 +9,8 @@ from jinja2 import Environment, StrictUndefined
 
 from climate.service.calendars import ics
 from climate.service.notifications.messages import said
-from climate.store.calendar_feeds import Entry
-from climate.store.notifications import Kept
+from climate.store.notices.calendar_feeds import Entry
+from climate.store.notices.notifications import Kept
 
 LONGEST_SUBJECT = 150
 LONGEST_ADDRESS = 254

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from climate import http_client
 from climate.http_client import Parcel
 from climate.settings import SettingError, Settings
-from climate.store.notifications import Kept
+from climate.store.notices.notifications import Kept
 
 PREFIX = "whsec_"
 SHORTEST, LONGEST = 24, 64

@@ -11,8 +11,8 @@ import structlog
 from sqlalchemy import Connection
 
 from climate.cloud import CloudError
-from climate.connections import reading
 from climate.context import Climate
+from climate.database.connections import reading
 from climate.domain.errors import InvalidInput
 from climate.domain.hosts.pools import HostPlace, Pool
 from climate.domain.hosts.power_planner import Machine, Rules, Switch, plan

@@ -12,17 +12,18 @@ from uuid import UUID
 from sqlalchemy import Connection
 
 from climate.context import Climate
-from climate.domain import lease_events, preemption
+from climate.domain.events import lease_events
+from climate.domain.events.lease_events import Times, started
 from climate.domain.facts import Fact, Hold, ReservationChanged
 from climate.domain.lease import Lease, Reservation, fold
-from climate.domain.lease_events import Times, started
 from climate.domain.notifications import Notice
 from climate.domain.period import Period
-from climate.domain.preemption import Preemption
-from climate.domain.preemption_facts import HostPreempted, LeasePreempted, PreemptionPlanned
+from climate.domain.planning import preemption
+from climate.domain.planning.preemption import Preemption
+from climate.domain.planning.preemption_facts import HostPreempted, LeasePreempted, PreemptionPlanned
 from climate.domain.status import IN_PROGRESS, EventKind
+from climate.service.events import preparation
 from climate.service.hosts.lease_moves import lead
-from climate.service.leases import preparation
 from climate.service.notifications import delivery
 from climate.service.notifications import lease_events as lifecycle
 from climate.service.preemption import notices, replacements

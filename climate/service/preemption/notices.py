@@ -8,7 +8,7 @@ from datetime import datetime
 
 from climate.domain.lease import Lease
 from climate.domain.notifications import Notice
-from climate.domain.preemption import Preemption
+from climate.domain.planning.preemption import Preemption
 from climate.service.notifications.messages import said
 
 Names = Sequence[str]

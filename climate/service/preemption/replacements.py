@@ -7,12 +7,12 @@ from datetime import datetime
 from sqlalchemy import Connection
 
 from climate.context import Climate
-from climate.domain import lease_events
 from climate.domain.errors import ClimateError
+from climate.domain.events import lease_events
+from climate.domain.events.lease_events import started
 from climate.domain.facts import Hold
 from climate.domain.hosts.requirements import ANYTHING
 from climate.domain.lease import Lease, Reservation
-from climate.domain.lease_events import started
 from climate.domain.policy import ADMIN, Caller
 from climate.plugin import Ask
 from climate.store import locks

@@ -13,20 +13,22 @@ import structlog
 from sqlalchemy import Connection
 
 from climate.context import Climate
-from climate.domain import lease_events, preemption
 from climate.domain.errors import ClimateError, NotFound
+from climate.domain.events import lease_events
+from climate.domain.events.lease_events import Times, started
 from climate.domain.facts import Fact, Hold, LeaseRescheduled, ReservationChanged
 from climate.domain.hosts.pools import HostPlace, Transition
 from climate.domain.lease import Lease, Reservation, fold
-from climate.domain.lease_events import Times, started
 from climate.domain.notifications import Notice
 from climate.domain.period import Period
-from climate.domain.preemption import Preemption
-from climate.domain.preemption_facts import HostPreempted, LeasePreempted, PreemptionPlanned, PreemptionWarned
+from climate.domain.planning import preemption
+from climate.domain.planning.preemption import Preemption
+from climate.domain.planning.preemption_facts import HostPreempted, LeasePreempted, PreemptionPlanned, PreemptionWarned
 from climate.domain.status import EventKind
+from climate.service.events import unbegun_claims
 from climate.service.hosts import lease_moves, reconcile
 from climate.service.hosts.lease_moves import lead
-from climate.service.leases import repair, unbegun_claims
+from climate.service.leases import repair
 from climate.service.leases.leases import wake_if_soon
 from climate.service.notifications import delivery
 from climate.service.notifications import lease_events as lifecycle

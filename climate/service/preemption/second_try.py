@@ -11,12 +11,12 @@ from typing import TypeVar
 
 from sqlalchemy import Connection
 
-from climate.connections import reading
 from climate.context import Climate
+from climate.database.connections import reading
 from climate.domain.errors import Conflict, NotEnoughHosts
 from climate.domain.facts import Hold
 from climate.domain.period import Period
-from climate.domain.preemption import is_preemptible
+from climate.domain.planning.preemption import is_preemptible
 from climate.plugin_fields import LONGEST_GRACE
 from climate.service.leases.joint_allocation import Unmatchable
 from climate.settings import Settings

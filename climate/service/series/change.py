@@ -9,16 +9,17 @@ from zoneinfo import ZoneInfo
 from sqlalchemy import Connection
 
 from climate.context import Climate
-from climate.domain import lease_events as schedule
 from climate.domain.availability.openings import zone as zone_of
 from climate.domain.errors import ClimateError, Conflict, InvalidInput, PreconditionFailed
+from climate.domain.events import lease_events as schedule
 from climate.domain.lease import Lease
 from climate.domain.period import Period
+from climate.domain.planning.series import Series, SeriesChanged, SeriesDeleted, SeriesReduced, is_unbegun
 from climate.domain.policy import Caller, require
-from climate.domain.series import Series, SeriesChanged, SeriesDeleted, SeriesReduced, is_unbegun
 from climate.service.admission import admission, enforcement
 from climate.service.admission.enforcement import Gates
-from climate.service.leases import lease_pools, unbegun_claims, update
+from climate.service.events import unbegun_claims
+from climate.service.leases import lease_pools, update
 from climate.service.leases.dates import LATEST
 from climate.service.leases.leases import scope, wake_if_soon
 from climate.service.leases.update import Change, Changes

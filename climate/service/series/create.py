@@ -8,8 +8,8 @@ from zoneinfo import ZoneInfo
 
 from sqlalchemy import Connection
 
-from climate.connections import reading
 from climate.context import Climate
+from climate.database.connections import reading
 from climate.domain.availability.openings import zone as zone_of
 from climate.domain.errors import (
     Busy,
@@ -23,8 +23,8 @@ from climate.domain.errors import (
 )
 from climate.domain.lease import Lease
 from climate.domain.period import Period
+from climate.domain.planning.series import Make, Series, SeriesCreated, Skipped
 from climate.domain.policy import Caller, require
-from climate.domain.series import Make, Series, SeriesCreated, Skipped
 from climate.service.admission import enforcement
 from climate.service.admission.enforcement import Gates
 from climate.service.leases import lease_pools, leases, shortages

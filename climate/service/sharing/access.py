@@ -12,7 +12,7 @@ from climate.domain.errors import Forbidden, NotFound
 from climate.domain.facts import LeaseCreated
 from climate.domain.lease import Lease, fold
 from climate.domain.policy import Caller
-from climate.domain.sharing import Access, Sharing, SharingChanged, access, as_seen, may_boot, refusal
+from climate.domain.sharing.sharing import Access, Sharing, SharingChanged, access, as_seen, may_boot, refusal
 from climate.service.transaction import run
 from climate.store.journal import journal
 from climate.store.journal.journal import Entry

@@ -2,7 +2,7 @@
 
 from climate.context import Climate
 from climate.domain.errors import InvalidInput
-from climate.domain.sharing import Sharing
+from climate.domain.sharing.sharing import Sharing
 
 MOST_NAMED = 3
 """Unknown ids that an error names."""

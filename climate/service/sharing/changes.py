@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection
 
-from climate.domain import lease_events
 from climate.domain.errors import Conflict, Forbidden, InvalidInput
+from climate.domain.events import lease_events
 from climate.domain.facts import Fact, LeaseRescheduled
 from climate.domain.lease import Lease
 from climate.domain.notifications import Notice
-from climate.domain.sharing import NOT_SHARED, Access, Sharing, SharingChanged, refusal
+from climate.domain.sharing.sharing import NOT_SHARED, Access, Sharing, SharingChanged, refusal
 from climate.domain.status import DONE, UNDONE, EventKind
 from climate.service.notifications import delivery
 from climate.settings import Settings

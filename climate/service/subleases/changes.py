@@ -8,13 +8,14 @@ from uuid import UUID
 from sqlalchemy import Connection
 
 from climate.context import Climate
-from climate.domain import lease_events, sublease
 from climate.domain.errors import Busy, Conflict, Forbidden
+from climate.domain.events import lease_events
 from climate.domain.hosts.requirements import ANYTHING
 from climate.domain.lease import Lease
 from climate.domain.period import Period
 from climate.domain.policy import Caller
-from climate.domain.sublease_facts import SubleaseProlonged
+from climate.domain.sharing import sublease
+from climate.domain.sharing.sublease_facts import SubleaseProlonged
 from climate.store import locks
 from climate.store.allocation import hosts
 from climate.store.allocation.hosts import HostRequest

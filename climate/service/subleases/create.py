@@ -12,21 +12,23 @@ from uuid import UUID
 from sqlalchemy import Connection
 
 from climate.context import Climate
-from climate.domain import lease_events, sublease
 from climate.domain.errors import Conflict, InvalidInput, NotEnoughHosts
+from climate.domain.events import lease_events
+from climate.domain.events.lease_events import Times
 from climate.domain.facts import Fact, Hold, PlannedReservation
 from climate.domain.hosts.pools import BOOKABLE, HostPlace, OnEnd
 from climate.domain.lease import Lease, Reservation, fold
-from climate.domain.lease_events import Times
 from climate.domain.period import Period
+from climate.domain.planning.preemption import is_preemptible
 from climate.domain.policy import Caller, require
-from climate.domain.preemption import is_preemptible
-from climate.domain.sharing import Access, Sharing, refusal
+from climate.domain.sharing import sublease
+from climate.domain.sharing.sharing import Access, Sharing, refusal
+from climate.domain.sharing.sublease_facts import HostsSublet, ParentLease, SubletHostsTaken
 from climate.domain.status import LeaseStatus
-from climate.domain.sublease_facts import HostsSublet, ParentLease, SubletHostsTaken
 from climate.plugin import Ask
+from climate.service.events import preparation, unbegun_claims
 from climate.service.hosts.lease_moves import lead
-from climate.service.leases import lease_pools, leases, preparation, shortages, unbegun_claims
+from climate.service.leases import lease_pools, leases, shortages
 from climate.service.leases.leases import Order, scope
 from climate.service.notifications import delivery
 from climate.service.notifications import lease_events as lifecycle

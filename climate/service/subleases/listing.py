@@ -7,7 +7,7 @@ from sqlalchemy import Connection
 from climate.context import Climate
 from climate.domain.lease import Lease
 from climate.domain.policy import Caller, require
-from climate.domain.sharing import Access, refusal
+from climate.domain.sharing.sharing import Access, refusal
 from climate.service.sharing import access
 from climate.service.transaction import run
 from climate.store.allocation import subleases

@@ -5,7 +5,7 @@ from datetime import datetime
 
 from climate.domain.lease import Lease
 from climate.domain.notifications import Notice
-from climate.domain.sublease import Sublet
+from climate.domain.sharing.sublease import Sublet
 from climate.service.notifications.messages import said
 
 

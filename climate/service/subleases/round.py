@@ -12,19 +12,21 @@ from uuid import UUID
 import structlog
 from sqlalchemy import Connection
 
-from climate.connections import reading
 from climate.context import Climate
-from climate.domain import lease_events, sublease_return
+from climate.database.connections import reading
 from climate.domain.errors import ClimateError
+from climate.domain.events import lease_events
 from climate.domain.facts import Fact
 from climate.domain.hosts.pools import HostPlace, Transition
 from climate.domain.lease import Lease, fold
 from climate.domain.notifications import Notice
 from climate.domain.policy import ADMIN, Caller
-from climate.domain.sublease import Sublet
-from climate.domain.sublease_facts import SubleaseReturned, SubletHostsTaken, SubletWarned
+from climate.domain.sharing import sublease_return
+from climate.domain.sharing.sublease import Sublet
+from climate.domain.sharing.sublease_facts import SubleaseReturned, SubletHostsTaken, SubletWarned
+from climate.service.events import unbegun_claims
 from climate.service.hosts import lease_moves, reconcile
-from climate.service.leases import repair, unbegun_claims
+from climate.service.leases import repair
 from climate.service.leases.leases import wake_if_soon
 from climate.service.notifications import delivery
 from climate.service.notifications import lease_events as lifecycle

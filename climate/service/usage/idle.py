@@ -8,8 +8,8 @@ from datetime import datetime, timedelta
 import structlog
 from sqlalchemy import Connection
 
-from climate.connections import reading
 from climate.context import Climate
+from climate.database.connections import reading
 from climate.domain.errors import ClimateError
 from climate.domain.hosts.pools import OnIdle
 from climate.domain.lease import Lease

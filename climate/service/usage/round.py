@@ -7,8 +7,8 @@ from uuid import UUID
 
 from sqlalchemy import Connection
 
-from climate.connections import reading
 from climate.context import Climate
+from climate.database.connections import reading
 from climate.domain.lease import Lease, fold
 from climate.domain.usage import Stretch, stretches
 from climate.service.transaction import run

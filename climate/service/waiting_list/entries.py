@@ -8,8 +8,6 @@ from uuid import UUID
 from sqlalchemy import Connection
 
 from climate.context import Climate
-from climate.domain import lease_events as schedule
-from climate.domain import waiting
 from climate.domain.errors import (
     ClimateError,
     InvalidInput,
@@ -18,21 +16,24 @@ from climate.domain.errors import (
     NotEnoughStorage,
     TooComplex,
 )
+from climate.domain.events import lease_events as schedule
+from climate.domain.events.lease_events import Times
 from climate.domain.facts import Fact, PlannedReservation
 from climate.domain.lease import Lease, fold
-from climate.domain.lease_events import Times
 from climate.domain.limits import Limit
 from climate.domain.period import Period
+from climate.domain.planning import waiting
+from climate.domain.planning.waiting import Wait
 from climate.domain.policy import Caller, require
-from climate.domain.waiting import Wait
 from climate.plugin import Ask
 from climate.service.admission import admission as granting
 from climate.service.admission import enforcement
 from climate.service.admission.enforcement import Gate
 from climate.service.availability.question import ELSEWHERE
-from climate.service.leases import lease_pools, leases, preparation
+from climate.service.events import preparation
+from climate.service.events.event_dispatch import system
+from climate.service.leases import lease_pools, leases
 from climate.service.leases import reservations as planning
-from climate.service.leases.event_dispatch import system
 from climate.service.leases.leases import Order
 from climate.service.notifications import delivery, messages
 from climate.service.preemption import giving_way, second_try

@@ -7,8 +7,8 @@ from typing import cast
 
 from sqlalchemy import Connection
 
-from climate.connections import reading
 from climate.context import Climate
+from climate.database.connections import reading
 from climate.domain.availability import search
 from climate.domain.availability.demands import HOSTS, Demand, Horizon, SharedDemand, WholeDemand
 from climate.domain.availability.gaps import Steps
@@ -16,8 +16,8 @@ from climate.domain.availability.search import Mode, Question
 from climate.domain.errors import ClimateError, NotEnoughAddresses, NotEnoughHosts, NotEnoughStorage, TooComplex
 from climate.domain.lease import Lease
 from climate.domain.period import Period
+from climate.domain.planning.waiting import Entry
 from climate.domain.policy import ADMIN, MEMBER, Caller
-from climate.domain.waiting import Entry
 from climate.plugin import Ask
 from climate.service.availability.question import ALMOST, Searchable, moment
 from climate.service.leases import reservations as planning

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from uuid import UUID
 
-from climate.connections import reading
 from climate.context import Climate
+from climate.database.connections import reading
 from climate.domain.lease import Lease
-from climate.domain.waiting import Entry
+from climate.domain.planning.waiting import Entry
 from climate.service.waiting_list.free_times import FreeTimes
 from climate.store.leases import waiting_list
 

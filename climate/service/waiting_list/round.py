@@ -13,12 +13,12 @@ from uuid import UUID
 import structlog
 from sqlalchemy import Connection
 
-from climate.connections import reading
 from climate.context import Climate
-from climate.domain import waiting
+from climate.database.connections import reading
 from climate.domain.errors import ClimateError, NotFound, NoVerdict, Unavailable
 from climate.domain.period import Period
-from climate.domain.waiting import Entry, Rule
+from climate.domain.planning import waiting
+from climate.domain.planning.waiting import Entry, Rule
 from climate.service.transaction import run
 from climate.service.waiting_list import entries
 from climate.service.waiting_list.free_times import FreeTimes

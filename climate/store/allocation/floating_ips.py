@@ -12,9 +12,9 @@ from uuid import UUID
 from sqlalchemy import ColumnElement, Connection, Select, and_, bindparam, exists, func, select
 from sqlalchemy.dialects.postgresql import INET, Range
 
+from climate.database.sql_arrays import in_array
 from climate.domain.errors import Busy, NotEnoughAddresses
 from climate.domain.period import Period
-from climate.sql_arrays import in_array
 from climate.store import locks
 from climate.store.allocation.hosts import HORIZON, HORIZON_ROWS, Shortage, TryPatiently, earliest_fit
 from climate.store.tables.floating_ips import floating_allocations, floating_ips

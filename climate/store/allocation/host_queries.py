@@ -33,10 +33,10 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import ARRAY, TSTZRANGE, aggregate_order_by
 
+from climate.database.sql_arrays import in_parameter
 from climate.domain.hosts.pools import BOOKABLE, Pool
 from climate.domain.hosts.requirements import Requirement
 from climate.domain.period import Period
-from climate.sql_arrays import in_parameter
 from climate.store.allocation.requirements_sql import condition
 from climate.store.hosts.hosts import AUTHORIZED_PROJECTS
 from climate.store.schema import Time

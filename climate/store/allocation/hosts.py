@@ -17,10 +17,10 @@ from uuid import UUID
 from sqlalchemy import Connection, Select, func, or_, select
 from sqlalchemy.dialects.postgresql import Range
 
+from climate.database.sql_arrays import in_parameter
 from climate.domain.errors import Busy, ClimateError, NotEnoughHosts
 from climate.domain.hosts.requirements import Requirement
 from climate.domain.period import Period
-from climate.sql_arrays import in_parameter
 from climate.store import locks
 from climate.store.allocation.host_queries import Search, given, search
 from climate.store.tables.leases import allocations, in_force, leases, reservations

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from sqlalchemy import Connection, Select, or_, select, text
 
-from climate.sql_arrays import in_parameter
+from climate.database.sql_arrays import in_parameter
 from climate.store.tables.hosts import hosts
 from climate.store.tables.leases import allocations, events, in_force, reservations
 

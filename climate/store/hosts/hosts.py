@@ -10,11 +10,11 @@ from sqlalchemy import Connection, exists, func, insert, or_, select, update
 from sqlalchemy.dialects import postgresql
 from sqlalchemy.exc import IntegrityError
 
+from climate.database.sql_arrays import in_array
 from climate.domain.errors import Conflict, InvalidInput, NotFound
 from climate.domain.facts import HostDescribed, HostEnrolled, HostRemoved
 from climate.domain.hosts.pools import Pool
 from climate.domain.policy import Caller
-from climate.sql_arrays import in_array
 from climate.store import locks
 from climate.store.hosts import host_facts, pool_membership
 from climate.store.tables.hosts import hosts, properties

@@ -21,6 +21,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import Range
 
+from climate.database.sql_arrays import in_array
 from climate.domain.errors import InvalidInput, NotFound
 from climate.domain.hosts.maintenance_facts import (
     FoldedWindow,
@@ -32,7 +33,6 @@ from climate.domain.hosts.maintenance_facts import (
 )
 from climate.domain.period import Period
 from climate.domain.policy import Caller
-from climate.sql_arrays import in_array
 from climate.store import locks
 from climate.store.journal import journal
 from climate.store.leases import healing_waits, tampering

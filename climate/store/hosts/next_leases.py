@@ -8,7 +8,7 @@ from uuid import UUID
 
 from sqlalchemy import Connection, func, select
 
-from climate.sql_arrays import in_array
+from climate.database.sql_arrays import in_array
 from climate.store.tables.leases import allocations, in_force, leases, reservations
 
 

@@ -10,11 +10,11 @@ from uuid import UUID
 from sqlalchemy import Connection, Select, or_, select, text, update
 from sqlalchemy.exc import IntegrityError
 
+from climate.database.sql_arrays import in_parameter
 from climate.domain.errors import Conflict, NotFound
 from climate.domain.facts import HostFact, PoolCause
 from climate.domain.hosts.pools import HostPlace, Pool, fold
 from climate.domain.policy import Caller
-from climate.sql_arrays import in_parameter
 from climate.store import locks
 from climate.store.db_errors import constraint
 from climate.store.journal import journal

@@ -9,9 +9,9 @@ from uuid import UUID
 from sqlalchemy import BigInteger, Connection, Select, bindparam, column, func, select, true
 from sqlalchemy.dialects.postgresql import ARRAY, Range
 
+from climate.database.sql_arrays import in_array, in_parameter
 from climate.domain.hosts.pools import Pool
 from climate.domain.period import Period
-from climate.sql_arrays import in_array, in_parameter
 from climate.store.hosts.maintenance import NO_END
 from climate.store.schema import Time
 from climate.store.tables.hosts import hosts, windows

@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import Connection, delete, func, select, text, true, update
 from sqlalchemy.dialects.postgresql import insert
 
-from climate.sql_arrays import in_array
+from climate.database.sql_arrays import in_array
 from climate.store import locks
 from climate.store.leases.event_claims import next_token
 from climate.store.tables.hosts import host_power, hosts

@@ -25,7 +25,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import ARRAY
 
-from climate import advisory_locks
+from climate.database import advisory_locks
 from climate.store import locks
 from climate.store.journal.archive_files import Line, Place, Written
 from climate.store.schema import Time

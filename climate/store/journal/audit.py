@@ -10,6 +10,7 @@ from uuid import UUID
 from sqlalchemy import ColumnElement, Connection, String, and_, bindparam, func, literal_column, or_, select
 from sqlalchemy.dialects.postgresql import ARRAY
 
+from climate.database.sql_arrays import in_array
 from climate.domain.audit import (
     DEFAULT_PROJECT,
     FACTS_OF,
@@ -24,7 +25,6 @@ from climate.domain.audit import (
 )
 from climate.domain.operator_facts import limits_stream, terms_stream
 from climate.domain.policy import Caller
-from climate.sql_arrays import in_array
 from climate.store.journal import fact_codec, journal
 from climate.store.tables.hosts import hosts
 from climate.store.tables.leases import AUDITED

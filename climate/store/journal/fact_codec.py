@@ -8,8 +8,9 @@ from types import NoneType, UnionType
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 from uuid import UUID
 
-from climate.domain import audit, facts, operator_facts, series
+from climate.domain import audit, facts, operator_facts
 from climate.domain.hosts import maintenance_facts
+from climate.domain.planning import series
 
 Part = TypeVar("Part")
 

@@ -11,13 +11,13 @@ from uuid import UUID
 from sqlalchemy import BigInteger, ColumnElement, Connection, Integer, Uuid, bindparam, func, insert, select, text
 from sqlalchemy.dialects.postgresql import distinct_on
 
-from climate.advisory_locks import Subject
+from climate.database.advisory_locks import Subject
+from climate.database.sql_arrays import in_parameter
 from climate.domain.facts import Fact, HostFact
 from climate.domain.hosts.maintenance_facts import WindowFact
 from climate.domain.operator_facts import OperatorFact
+from climate.domain.planning.series import SeriesFact
 from climate.domain.policy import Caller
-from climate.domain.series import SeriesFact
-from climate.sql_arrays import in_parameter
 from climate.store import locks
 from climate.store.journal import fact_codec
 from climate.store.journal.fact_codec import AnyFact

@@ -11,8 +11,7 @@ from uuid import UUID
 from sqlalchemy import Table
 from sqlalchemy.dialects import postgresql
 
-from climate.domain import event_progress
-from climate.domain import series as series_facts
+from climate.domain.events import event_progress
 from climate.domain.facts import (
     Fact,
     HostDescribed,
@@ -26,7 +25,8 @@ from climate.domain.hosts import host_facts, maintenance_facts, pools
 from climate.domain.hosts.maintenance_facts import WindowFact
 from climate.domain.lease import Event, Lease, fold
 from climate.domain.operator_facts import LimitsSet, PoolTermsSet, decided
-from climate.domain.series import SeriesFact
+from climate.domain.planning import series as series_facts
+from climate.domain.planning.series import SeriesFact
 from climate.domain.status import EventStatus
 from climate.store.hosts import maintenance, pool_membership, pool_settings
 from climate.store.journal import journal

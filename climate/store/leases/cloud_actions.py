@@ -8,7 +8,7 @@ from uuid import UUID
 from sqlalchemy import CTE, BigInteger, Connection, Text, Update, Uuid, bindparam, literal, select, text, update
 from sqlalchemy.dialects.postgresql import insert
 
-from climate.sql_arrays import in_parameter
+from climate.database.sql_arrays import in_parameter
 from climate.store.schema import Time
 from climate.store.tables.leases import actions, claims
 

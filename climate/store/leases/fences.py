@@ -6,7 +6,7 @@ from uuid import UUID
 from sqlalchemy import Connection
 from sqlalchemy.dialects.postgresql import insert
 
-from climate.batch_delete import drop
+from climate.database.batch_delete import drop
 from climate.store.tables.leases import lease_fences
 
 KEPT = timedelta(days=30)

@@ -10,7 +10,7 @@ from uuid import UUID
 from sqlalchemy import Connection, Uuid, bindparam, delete, exists, func, insert, select, text, update
 from sqlalchemy.dialects.postgresql import ARRAY, TSTZRANGE, Range
 
-from climate.batch_delete import drop
+from climate.database.batch_delete import drop
 from climate.domain.period import Period
 from climate.store import locks
 from climate.store.leases import event_claims

@@ -23,19 +23,19 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import aggregate_order_by
 from sqlalchemy.exc import IntegrityError
 
-from climate.connections import Insert
+from climate.database.connections import Insert
+from climate.database.sql_arrays import in_parameter
 from climate.domain.errors import Conflict, InvalidInput, NotFound
-from climate.domain.event_share import Share
+from climate.domain.events.event_share import Share
 from climate.domain.facts import AddressHold, AmountHold, Fact, Hold
 from climate.domain.lease import Event, Lease, Reservation, fold
 from climate.domain.period import Period
+from climate.domain.planning.preemption import Preemption
 from climate.domain.policy import Caller
-from climate.domain.preemption import Preemption
-from climate.domain.sharing import NOT_SHARED, Sharing
+from climate.domain.sharing.sharing import NOT_SHARED, Sharing
+from climate.domain.sharing.sublease import Sublet
+from climate.domain.sharing.sublease_facts import ParentLease
 from climate.domain.status import EventKind, EventStatus, HoldState, LeaseStatus
-from climate.domain.sublease import Sublet
-from climate.domain.sublease_facts import ParentLease
-from climate.sql_arrays import in_parameter
 from climate.store import locks
 from climate.store.db_errors import constraint
 from climate.store.journal import fact_codec, journal

@@ -8,9 +8,9 @@ from uuid import UUID
 
 from sqlalchemy import BigInteger, Connection, Table, Text, TextClause, TextualSelect, column, delete, text, tuple_
 
-from climate.connections import Insert
+from climate.database.connections import Insert
 from climate.domain.lease import Lease
-from climate.domain.preemption import is_preemptible
+from climate.domain.planning.preemption import is_preemptible
 from climate.domain.status import EventKind
 from climate.store.journal import fact_codec
 from climate.store.tables.floating_ips import floating_allocations

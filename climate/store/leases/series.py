@@ -9,8 +9,8 @@ from sqlalchemy import Connection, func, insert, select, tuple_, update
 
 from climate.domain.errors import InvalidInput, NotFound
 from climate.domain.period import Period
+from climate.domain.planning.series import Series, SeriesCreated, SeriesFact, Skipped, fold
 from climate.domain.policy import Caller
-from climate.domain.series import Series, SeriesCreated, SeriesFact, Skipped, fold
 from climate.store import locks
 from climate.store.journal import fact_codec, journal
 from climate.store.leases import tampering

@@ -25,4 +25,4 @@ lease_series = Table(
     CheckConstraint("start_date < end_date", name="ends_after_start"),
     Index("ix_lease_series_listed", "project_id", "created_at", "id", postgresql_where=text("NOT gone")),
 )
-"""Projection of the facts of series (climate.domain.series). Their occurrences are leases with a `series_id`."""
+"""Projection of the facts of `climate.domain.planning.series`. Their occurrences are leases with a `series_id`."""

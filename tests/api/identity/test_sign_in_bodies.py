@@ -6,8 +6,8 @@ import pytest
 
 from api.identity.sign_in_bodies import Password, Secret, Token, sign_in
 from climate.domain.errors import InvalidInput, NotAuthenticated
+from climate.identity.authentication.sign_in import UNSCOPED
 from climate.identity.models import Who
-from climate.identity.sign_in import UNSCOPED
 
 USER = {"name": "u", "domain": {"name": "Default"}, "password": "p"}
 PASSWORD = {"methods": ["password"], "password": {"user": USER}}

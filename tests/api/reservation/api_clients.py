@@ -13,8 +13,8 @@ from climate.cloud.fake import FakeCloud
 from climate.context import Climate
 from climate.domain.errors import NotAuthenticated
 from climate.domain.policy import Caller
+from climate.service.events import event_dispatch, events
 from climate.service.hosts import inventory
-from climate.service.leases import event_dispatch, events
 from climate.settings import Settings
 from climate.store.tables import hosts, leases
 from tests.conftest import ADMIN, MEMBER, STRANGER, Clock, cloud_host

@@ -13,7 +13,7 @@ from climate import log_setup
 from climate.context import Climate
 from climate.domain.policy import Caller
 from climate.service.calendars import feeds
-from climate.store.calendar_feeds import Scope
+from climate.store.notices.calendar_feeds import Scope
 from tests.api.reservation.api_clients import Person
 
 FEEDS = "/calendar-feeds"

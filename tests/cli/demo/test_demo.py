@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from climate.cli.client import Client
-from climate.cli.clouds import entry, find
+from climate.cli.connection.client import Client
+from climate.cli.connection.clouds import entry, find
 from climate.cli.demo import host_steps, storage_steps
 from climate.cli.demo.actors import Play, Unseen, require
 from climate.cli.demo.demo import ENDING, STEPS, page_of, perform

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from climate.cloud import FAILED, FREEPOOL, Cloud, NotYet
-from climate.cloud.openstack.aggregates import NOBODY, OWNER, TENANT
 from climate.cloud.openstack.lease_servers import ORIGIN
+from climate.cloud.openstack.pools.aggregates import NOBODY, OWNER, TENANT
 from tests.cloud.nova import Nova, nova
 
 pytestmark = pytest.mark.filterwarnings("ignore::PendingDeprecationWarning")  # of the SDK's own code

@@ -16,7 +16,7 @@ from climate.compute.cells.messaging.messages import TYPES
 from climate.compute.cells.messaging.transport import MemoryTransport
 from climate.compute.cells.options import CellOptions
 from climate.compute.models.node import NodeSpec
-from climate.connections import reading
+from climate.database.connections import reading
 from climate.sealed_secrets import Vault
 from tests.compute.cloud_factory import Place, place
 

@@ -23,7 +23,7 @@ from climate.compute.servers import actions, local_delete
 from climate.compute.servers.tasks import task_worker
 from climate.compute.virt.memory import MemoryDriver
 from climate.compute.virt.multi_node import MultiNodeDriver
-from climate.connections import reading
+from climate.database.connections import reading
 from tests.compute.cloud_factory import DOWN_SECONDS, HALF, SERVICE, Place, node, place
 
 OTHER = "compute-2"

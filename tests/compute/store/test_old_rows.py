@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Connection, text
 
-from climate.batch_delete import PORTION
 from climate.compute.cells.servers import healing
 from climate.compute.store.cells import changes, messages, servers
 from climate.compute.store.zones import builds, offers
+from climate.database.batch_delete import PORTION
 from tests.compute.cloud_factory import Place, node, place
 from tests.scenarios.test_statement_counts import counted
 

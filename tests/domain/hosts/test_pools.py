@@ -8,8 +8,9 @@ from uuid import UUID
 
 import pytest
 
-from climate.domain import facts, lease_events
+from climate.domain import facts
 from climate.domain.errors import IllegalMove
+from climate.domain.events import lease_events
 from climate.domain.facts import HostMoved, HostSwitched
 from climate.domain.hosts import pools
 from climate.domain.hosts.pools import (

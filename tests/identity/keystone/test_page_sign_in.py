@@ -4,10 +4,11 @@ import pytest
 from sqlalchemy import Engine
 
 from climate.domain.errors import NotAuthenticated, TooManyAttempts, Unavailable
-from climate.identity import build, page_sign_in
+from climate.identity import build
+from climate.identity.authentication import page_sign_in
+from climate.identity.authentication.sign_in import PER_LOGIN
 from climate.identity.keystone.service import KeystoneIdentity
 from climate.identity.service import Identity
-from climate.identity.sign_in import PER_LOGIN
 from climate.identity.store.tables import metadata
 from climate.settings import Settings
 from tests.databases import create_tables

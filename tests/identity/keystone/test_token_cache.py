@@ -1,7 +1,7 @@
 """The cache of tokens is bounded in number and in time."""
 
+from climate.identity.authentication.tokens import Grant
 from climate.identity.keystone.token_cache import MOST_CACHED, TokenCache
-from climate.identity.tokens import Grant
 from tests.identity.keystone.hands import Hands
 
 GRANT = Grant("u", "user", ("password",), 0, 1000, audit_ids=("a",))

@@ -2,8 +2,8 @@
 
 from datetime import timedelta
 
-from climate.connections import reading
 from climate.context import Climate
+from climate.database.connections import reading
 from climate.domain.availability.demands import WholeDemand
 from climate.domain.availability.gaps import FAR
 from climate.domain.availability.search import Candidate, Mode

@@ -11,7 +11,7 @@ import vobject  # type: ignore[import-untyped]
 
 from climate.domain.period import Period
 from climate.service.calendars import ics
-from climate.store.calendar_feeds import Entry
+from climate.store.notices.calendar_feeds import Entry
 
 START, END = datetime(2030, 1, 2, 10, tzinfo=UTC), datetime(2030, 1, 2, 12, tzinfo=UTC)
 LEASE = Entry(

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, Engine, text
 
 from climate.context import Climate
 from climate.domain.status import IN_PROGRESS, UNDONE
-from climate.service.leases import event_dispatch
+from climate.service.events import event_dispatch
 from climate.store.leases import due_events, event_claims
 from climate.store.leases.due_events import Cursor
 from tests.campaign import cases

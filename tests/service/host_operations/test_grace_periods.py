@@ -13,10 +13,11 @@ from climate.context import Climate
 from climate.domain.errors import Conflict, InvalidInput
 from climate.domain.lease import Lease
 from climate.domain.status import DONE, UNDONE, LeaseStatus
+from climate.service.events import events
 from climate.service.host_operations import recycling
 from climate.service.hosts import inventory
 from climate.service.journal import check
-from climate.service.leases import events, leases, server_boot, update
+from climate.service.leases import leases, server_boot, update
 from climate.service.leases.leases import Order
 from climate.service.leases.update import Changes
 from tests.conftest import ADMIN, MEMBER, Clock

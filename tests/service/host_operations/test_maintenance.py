@@ -11,8 +11,8 @@ from sqlalchemy import text
 from climate.cloud import FREEPOOL, MAINTENANCE, RECYCLING
 from climate.cloud.fake import FakeCloud
 from climate.context import Climate
-from climate.domain import lease_events
 from climate.domain.errors import Busy, Conflict, Forbidden, InvalidInput, NotEnoughHosts, NotFound
+from climate.domain.events import lease_events
 from climate.domain.hosts.pools import Pool
 from climate.domain.lease import Lease
 from climate.domain.status import LeaseStatus

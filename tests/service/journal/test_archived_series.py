@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine, text
 
-from climate.connections import reading
 from climate.context import Climate
+from climate.database.connections import reading
 from climate.domain.errors import NotFound
 from climate.service.journal import archives, check
 from climate.service.journal.archives import Outcome, Sizes

@@ -15,8 +15,8 @@ from sqlalchemy import Engine, event, text
 from sqlalchemy.exc import DBAPIError
 
 from benchmarks import seed
-from climate.connections import reading
 from climate.context import Climate
+from climate.database.connections import reading
 from climate.domain.errors import Busy, Conflict, InvalidInput, NotFound, Unavailable
 from climate.domain.facts import LeaseRenamed
 from climate.domain.lease import Lease

@@ -12,9 +12,10 @@ from climate.domain.errors import KeyReused, NotFound
 from climate.domain.facts import EventClaimed
 from climate.domain.status import EventKind, LeaseStatus
 from climate.service import housekeeping
+from climate.service.events import event_dispatch
 from climate.service.journal import check
 from climate.service.journal.rebuild import rebuild
-from climate.service.leases import event_dispatch, leases, repair, update
+from climate.service.leases import leases, repair, update
 from climate.service.leases.leases import Order
 from climate.service.leases.update import Changes
 from climate.store.idempotency import Key

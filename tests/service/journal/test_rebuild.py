@@ -12,17 +12,18 @@ import pytest
 from psycopg.errors import DeadlockDetected
 from sqlalchemy import Engine, event, text
 
-from climate.connections import reading
 from climate.context import Climate
+from climate.database.connections import reading
 from climate.domain.errors import ClimateError, NotEnoughHosts
 from climate.domain.facts import LeaseRenamed
 from climate.domain.hosts.pools import Pool
 from climate.domain.lease import Lease
+from climate.service.events import event_dispatch
 from climate.service.host_operations import pool_moves
 from climate.service.hosts import reservable
 from climate.service.journal import check
 from climate.service.journal.rebuild import rebuild
-from climate.service.leases import event_dispatch, leases, update
+from climate.service.leases import leases, update
 from climate.service.leases.update import Changes
 from climate.store.journal import journal
 from climate.store.journal.row_differences import FIRST

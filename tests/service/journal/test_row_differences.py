@@ -16,10 +16,11 @@ from climate.domain.errors import ClimateError
 from climate.domain.hosts.pools import Pool
 from climate.domain.limits import Limit
 from climate.service.admission import limits
+from climate.service.events import event_dispatch
 from climate.service.host_operations import maintenance, pool_moves, pools
 from climate.service.hosts import inventory, reservable
 from climate.service.journal import check
-from climate.service.leases import event_dispatch, leases, update
+from climate.service.leases import leases, update
 from climate.service.leases.update import Changes
 from climate.service.power import power
 from climate.service.power.power import Wiring

@@ -16,8 +16,9 @@ from climate.compute import Compute
 from climate.compute.nodes import services
 from climate.context import Climate
 from climate.domain.lease import Lease
+from climate.service.events import event_dispatch, event_portions
 from climate.service.hosts import inventory
-from climate.service.leases import event_dispatch, event_portions, leases
+from climate.service.leases import leases
 from climate.service.leases.leases import Order
 from climate.settings import Settings
 from climate.store.engine import database_time

@@ -11,16 +11,17 @@ from sqlalchemy import Connection, text
 from climate.cloud import Cloud, CloudError
 from climate.context import Climate
 from climate.domain.errors import InvalidInput
+from climate.domain.events.lease_events import AdditionalEvent
 from climate.domain.lease import Event, Lease
-from climate.domain.lease_events import AdditionalEvent
 from climate.domain.status import DONE, ERROR, UNDONE, EventKind, LeaseStatus
 from climate.plugin import Allocation, Ask, Lent
+from climate.service.events import events
 from climate.service.journal import check as replay
-from climate.service.leases import events, leases, update
+from climate.service.leases import leases, update
 from climate.service.leases.leases import Order
 from climate.service.leases.update import Changes
 from climate.service.notifications import delivery
-from climate.store.notifications import Listing
+from climate.store.notices.notifications import Listing
 from tests.conftest import ADMIN, MEMBER, Clock
 from tests.service import lease_actions
 from tests.service.lease_actions import END, START, get, hosts_wanted, run_due, settle

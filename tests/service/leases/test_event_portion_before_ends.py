@@ -14,8 +14,9 @@ from climate.compute.servers import create
 from climate.domain.lease import Event, Lease
 from climate.domain.status import EventKind
 from climate.plugin import Lent, Plugins
+from climate.service.events import event_dispatch, event_portions
 from climate.service.journal import check
-from climate.service.leases import event_dispatch, event_portions, leases
+from climate.service.leases import leases
 from climate.store.leases.claim_portions import Batched
 from plugins.physical_host import PhysicalHost
 from tests.compute.cloud_factory import request

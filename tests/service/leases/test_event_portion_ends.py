@@ -11,8 +11,9 @@ from sqlalchemy import text
 from climate.cloud import Return
 from climate.cloud.bundled import BundledCloud
 from climate.compute.servers import create
+from climate.service.events import event_dispatch, event_portions
 from climate.service.journal import check
-from climate.service.leases import event_dispatch, event_portions, leases
+from climate.service.leases import leases
 from tests.compute.cloud_factory import request
 from tests.conftest import MEMBER
 from tests.scenarios.test_statement_counts import counted

@@ -16,10 +16,11 @@ from climate.domain.lease import Lease
 from climate.domain.limits import Limit
 from climate.domain.status import HoldState, LeaseStatus
 from climate.service.admission import limits
+from climate.service.events import event_dispatch
 from climate.service.host_operations import failures
 from climate.service.journal import check
 from climate.service.journal.rebuild import rebuild
-from climate.service.leases import event_dispatch, healing, holds, leases, server_boot, update
+from climate.service.leases import healing, holds, leases, server_boot, update
 from climate.service.leases.leases import Order
 from climate.service.leases.update import Changes
 from climate.store.idempotency import Key

@@ -11,11 +11,12 @@ from climate.cloud import CloudError, NotYet, Refused
 from climate.cloud.fake import FakeCloud
 from climate.context import Climate
 from climate.domain.errors import Busy, Conflict, NotEnoughStorage
+from climate.domain.events.lease_events import AdditionalEvent
 from climate.domain.lease import Lease
-from climate.domain.lease_events import AdditionalEvent
 from climate.domain.status import DONE, ERROR, IN_PROGRESS, UNDONE, HoldState, LeaseStatus, ReservationStatus
+from climate.service.events import event_dispatch, events
 from climate.service.journal import check
-from climate.service.leases import event_dispatch, events, host_replacement, leases, server_boot
+from climate.service.leases import host_replacement, leases, server_boot
 from climate.service.leases.leases import Order
 from climate.store.leases import event_claims as claims
 from climate.store.leases.event_claims import Message

@@ -8,8 +8,9 @@ from sqlalchemy import Engine, text
 from climate.context import Climate
 from climate.domain.lease import Lease
 from climate.domain.status import EventKind, LeaseStatus
+from climate.service.events import event_dispatch
 from climate.service.journal import check
-from climate.service.leases import event_dispatch, leases, repair
+from climate.service.leases import leases, repair
 from climate.store import metrics
 from climate.store.leases.due_events import Cursor
 from tests.conftest import ADMIN, Clock

@@ -20,7 +20,7 @@ from climate.service.notifications import delivery, mail
 from climate.service.notifications.delivery import Listing
 from climate.service.usage import round as usage
 from climate.settings import Settings
-from climate.store import round_work
+from climate.store.rounds import round_work
 from tests.conftest import ADMIN, MEMBER, Clock
 from tests.scenarios.test_statement_counts import cost
 from tests.service.lease_actions import claim, run

@@ -9,7 +9,7 @@ import pytest
 
 from climate.domain.notifications import Notice
 from climate.service.notifications import mail_texts
-from climate.store.notifications import Kept
+from climate.store.notices.notifications import Kept
 from tests.service.calendars.test_ics import LEASE, by_icalendar
 
 HEADERS = ["Subject", "From", "To", "Date", "Message-ID", "Auto-Submitted", "MIME-Version", "Content-Type"]

@@ -21,8 +21,8 @@ from climate.service.leases.update import Changes
 from climate.service.notifications import delivery
 from climate.service.notifications.delivery import BATCH, CLAIMED, Notice, deliver, notify
 from climate.settings import SettingError, Settings
-from climate.store import notifications as stored
-from climate.store.notifications import Result
+from climate.store.notices import notifications as stored
+from climate.store.notices.notifications import Result
 from tests.conftest import MEMBER, Clock
 from tests.scenarios.test_races import at_once
 from tests.scenarios.test_statement_counts import cost

@@ -12,9 +12,10 @@ from climate.cloud.fake import FakeCloud
 from climate.context import Climate
 from climate.domain.lease import Lease
 from climate.domain.status import LeaseStatus
+from climate.service.events import event_dispatch
 from climate.service.hosts import reconcile
 from climate.service.journal import check
-from climate.service.leases import event_dispatch, leases
+from climate.service.leases import leases
 from climate.service.preemption import round as preemption
 from climate.store.leases.leases import Listing
 from tests.conftest import ADMIN, Clock

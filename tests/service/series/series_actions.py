@@ -5,8 +5,8 @@ from typing import Any
 
 from climate.context import Climate
 from climate.domain.lease import Lease
+from climate.domain.planning.series import Make
 from climate.domain.policy import Caller
-from climate.domain.series import Make
 from climate.service.leases.leases import Order
 from climate.service.series import create
 from climate.service.series.create import Outcome, SeriesOrder

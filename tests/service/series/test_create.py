@@ -9,7 +9,7 @@ from sqlalchemy import Engine, text
 
 from climate.context import Climate
 from climate.domain.errors import ClimateError, Forbidden, InvalidInput, KeyReused, OccurrencesClash
-from climate.domain.series import Make
+from climate.domain.planning.series import Make
 from climate.service.journal import check
 from climate.service.journal.rebuild import rebuild
 from climate.service.leases import leases

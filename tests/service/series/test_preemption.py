@@ -6,7 +6,7 @@ import pytest
 
 from climate.context import Climate
 from climate.domain.errors import OccurrencesClash
-from climate.domain.series import Make
+from climate.domain.planning.series import Make
 from climate.service.journal import check
 from climate.service.journal.rebuild import rebuild
 from climate.service.series import change, create

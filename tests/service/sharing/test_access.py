@@ -12,7 +12,7 @@ from climate.domain.facts import LeaseCreated
 from climate.domain.lease import Lease
 from climate.domain.limits import Limit
 from climate.domain.policy import Caller
-from climate.domain.sharing import Sharing, SharingChanged
+from climate.domain.sharing.sharing import Sharing, SharingChanged
 from climate.service.admission import limits
 from climate.service.journal import check
 from climate.service.leases import lease_hosts, leases, server_boot, update

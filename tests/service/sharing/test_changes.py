@@ -17,20 +17,21 @@ from climate.domain.errors import Busy, Conflict, InvalidInput
 from climate.domain.hosts.timeline import SpanKind
 from climate.domain.lease import Lease, fold
 from climate.domain.notifications import Topic
-from climate.domain.sharing import Sharing
+from climate.domain.sharing.sharing import Sharing
 from climate.service.calendars import feeds
 from climate.service.calendars.feeds import Days
+from climate.service.events import event_dispatch
 from climate.service.hosts import timeline
 from climate.service.journal import changes as journal_changes
 from climate.service.journal.changes import Follower
-from climate.service.leases import event_dispatch, leases, update
+from climate.service.leases import leases, update
 from climate.service.leases.leases import Order
 from climate.service.leases.update import Changes
 from climate.service.notifications import delivery, mail
 from climate.service.sharing import changes as sharing_changes
 from climate.service.waiting_list import entries
 from climate.settings import Settings
-from climate.store.calendar_feeds import Scope
+from climate.store.notices.calendar_feeds import Scope
 from climate.store.tables.operations import notices
 from tests.conftest import ADMIN, MEMBER, STRANGER, Clock
 from tests.domain.lease_factory import created

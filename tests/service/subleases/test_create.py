@@ -10,9 +10,9 @@ from climate.cloud.fake import FakeCloud
 from climate.context import Climate
 from climate.domain.errors import ClimateError, Conflict, Forbidden, InvalidInput, InvalidPeriod, NotFound
 from climate.domain.lease import Lease
+from climate.domain.planning.waiting import Wait
 from climate.domain.policy import Caller
-from climate.domain.sharing import Sharing
-from climate.domain.waiting import Wait
+from climate.domain.sharing.sharing import Sharing
 from climate.service.journal import check
 from climate.service.leases import leases, update
 from climate.service.leases.leases import Order

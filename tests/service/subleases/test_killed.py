@@ -6,9 +6,9 @@ from climate.cloud.fake import FakeCloud
 from climate.context import Climate
 from climate.domain.lease import Lease
 from climate.domain.status import LeaseStatus
+from climate.service.events import event_dispatch
 from climate.service.hosts import reconcile
 from climate.service.journal import check
-from climate.service.leases import event_dispatch
 from climate.service.subleases import round as subleases
 from tests.conftest import Clock
 from tests.scenarios.test_races import nothing_is_promised_twice

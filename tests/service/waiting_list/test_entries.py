@@ -12,9 +12,9 @@ from climate.context import Climate
 from climate.domain.errors import Conflict, Forbidden, InvalidInput, LimitExceeded, NotEnoughHosts, NotFound, NoVerdict
 from climate.domain.lease import Lease
 from climate.domain.limits import Limit
+from climate.domain.planning.waiting import Wait
 from climate.domain.policy import Caller
 from climate.domain.status import LeaseStatus
-from climate.domain.waiting import Wait
 from climate.service.admission import limits
 from climate.service.hosts import reservable
 from climate.service.journal import check

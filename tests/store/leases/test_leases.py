@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from climate.context import Climate
 from climate.domain.lease import Lease, fold
-from climate.service.leases import event_dispatch
+from climate.service.events import event_dispatch
 from climate.service.leases import leases as operations
 from climate.store.journal import journal
 from climate.store.leases import leases

@@ -8,7 +8,7 @@ from sqlalchemy import Engine, text
 
 from climate.domain.errors import NotFound, Tampered
 from climate.domain.period import Period
-from climate.domain.series import SeriesChanged, SeriesCreated, SeriesDeleted, Skipped, fold
+from climate.domain.planning.series import SeriesChanged, SeriesCreated, SeriesDeleted, Skipped, fold
 from climate.store.journal import journal
 from climate.store.leases import series as stored
 from tests.conftest import MEMBER

@@ -14,7 +14,7 @@ from climate.compute.context import Compute
 from climate.compute.errors import ComputeError
 from climate.compute.models.request import BootRequest
 from climate.compute.zones.builds import selection
-from climate.connections import reading
+from climate.database.connections import reading
 
 ESTIMATE = "estimate_run_instance"
 """Method of a cell that returns how many servers of a build fit there."""

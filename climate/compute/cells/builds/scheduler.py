@@ -25,7 +25,7 @@ from climate.compute.errors import ComputeError
 from climate.compute.servers import create
 from climate.compute.store.cells import builds, cells, resources
 from climate.compute.store.db_errors import DATABASE_ERRORS
-from climate.connections import reading
+from climate.database.connections import reading
 
 log = structlog.get_logger(__name__)
 

@@ -21,7 +21,7 @@ from climate.compute.context import Compute
 from climate.compute.store.cells import cells, handover
 from climate.compute.store.cells import messages as cell_messages
 from climate.compute.store.cells.messages import Sent, Waiting
-from climate.connections import reading
+from climate.database.connections import reading
 
 log = structlog.get_logger(__name__)
 

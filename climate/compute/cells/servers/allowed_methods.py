@@ -34,7 +34,7 @@ from climate.compute.servers.interfaces.interfaces import Who, port_of
 from climate.compute.servers.rebuild import Rebuilt
 from climate.compute.store.projects import flavors, images
 from climate.compute.store.projects.images import ImageQuery
-from climate.connections import reading
+from climate.database.connections import reading
 
 Args = Mapping[str, Any]
 Method = Callable[[Compute, str, Args, By], Any]

@@ -7,12 +7,12 @@ from datetime import datetime, timedelta
 
 from sqlalchemy import Connection
 
-from climate.batch_delete import PORTION
 from climate.compute.cells import neighbours
 from climate.compute.cells.servers import sync as server_sync
 from climate.compute.cells.servers.sync import Tell
 from climate.compute.context import Compute
 from climate.compute.store.cells import changes, servers
+from climate.database.batch_delete import PORTION
 
 REMEMBERED = timedelta(days=7)
 """Time after which deleted servers, and tombstones at the top, are purged."""

@@ -42,7 +42,7 @@ from climate.compute.servers.resize import check_quota, size
 from climate.compute.store.cells import servers
 from climate.compute.store.projects import images, keypairs, quotas
 from climate.compute.store.servers import tasks
-from climate.connections import reading
+from climate.database.connections import reading
 
 Check = Callable[[Server], None]
 

@@ -17,7 +17,7 @@ from climate.compute.models.server import is_id
 from climate.compute.nodes import services
 from climate.compute.reservations import pools
 from climate.compute.store.cells import servers
-from climate.connections import reading
+from climate.database.connections import reading
 
 log = structlog.get_logger(__name__)
 

@@ -11,7 +11,7 @@ from sqlalchemy import Connection
 from climate.compute.cells import neighbours
 from climate.compute.cells.neighbours import Links
 from climate.compute.context import Compute
-from climate.connections import reading
+from climate.database.connections import reading
 
 KEPT_SECONDS = 5.0
 """Seconds after which the neighbours are read again without a change notice."""

@@ -22,7 +22,7 @@ from climate.compute.cells.state import capacities
 from climate.compute.cells.state import report as state_report
 from climate.compute.context import Compute
 from climate.compute.store.cells import cells, resources
-from climate.connections import reading
+from climate.database.connections import reading
 
 log = structlog.get_logger(__name__)
 

@@ -13,7 +13,7 @@ from climate.compute.network.allocation.messages import WireError, allocation_of
 from climate.compute.store.networks import held_ips, messages
 from climate.compute.store.networks import networks as network_rows
 from climate.compute.store.networks.messages import AllocatorMessage
-from climate.connections import reading
+from climate.database.connections import reading
 
 log = structlog.get_logger(__name__)
 

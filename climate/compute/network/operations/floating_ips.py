@@ -12,7 +12,7 @@ from climate.compute.network.managers import MANAGERS
 from climate.compute.store.networks import floating_ips as rows
 from climate.compute.store.networks import floating_pools
 from climate.compute.store.networks.floating_ips import Fixed, Floating
-from climate.connections import reading
+from climate.database.connections import reading
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from climate.compute.network import floating_ips
 from climate.compute.network.pending_networks import Stretch
 from climate.compute.store.networks import floating_pools as rows
 from climate.compute.store.networks.floating_pools import PoolRow
-from climate.connections import reading
+from climate.database.connections import reading
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from climate.compute.context import Compute
 from climate.compute.store.networks import ip_counts, network_hosts
 from climate.compute.store.networks.ip_counts import IpCount
-from climate.connections import reading
+from climate.database.connections import reading
 
 
 def addresses_in_use(compute: Compute) -> list[IpCount]:

@@ -17,7 +17,7 @@ from climate.compute.servers.interfaces import interfaces
 from climate.compute.servers.interfaces.interfaces import Who
 from climate.compute.store.networks import ports as rows
 from climate.compute.store.networks.ports import Port
-from climate.connections import reading
+from climate.database.connections import reading
 
 QUEUED = "Ports cannot be created while network hosts allocate the addresses (CLIMATE_NETWORK_ALLOCATION)"
 

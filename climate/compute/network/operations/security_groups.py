@@ -30,7 +30,7 @@ from climate.compute.store.networks import ports
 from climate.compute.store.networks import security_groups as rows
 from climate.compute.store.projects import quotas
 from climate.compute.store.servers import tasks
-from climate.connections import reading
+from climate.database.connections import reading
 
 Change = Callable[[Server, SecurityGroup], list[str]]
 """Function (server, group) -> ids of the groups that the server has then."""

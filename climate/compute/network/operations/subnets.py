@@ -16,7 +16,7 @@ from climate.compute.store.networks import floating_pools
 from climate.compute.store.networks import networks as rows
 from climate.compute.store.networks import pending_networks as outline_rows
 from climate.compute.store.networks.floating_pools import PoolRow
-from climate.connections import reading
+from climate.database.connections import reading
 
 OF_ADMINISTRATORS = "Only administrators create and change subnets of networks that the project did not create."
 

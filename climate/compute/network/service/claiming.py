@@ -13,7 +13,7 @@ from climate.compute.network.network_options import FEWEST
 from climate.compute.store.networks import network_hosts
 from climate.compute.store.networks import networks as rows
 from climate.compute.store.networks.network_hosts import HostWork, Waits
-from climate.connections import alone
+from climate.database.connections import alone
 
 log = structlog.get_logger(__name__)
 

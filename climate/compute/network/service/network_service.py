@@ -27,7 +27,7 @@ from climate.compute.store.networks import fixed_ips as addresses
 from climate.compute.store.networks import floating_ips as floating_rows
 from climate.compute.store.networks import network_hosts
 from climate.compute.store.networks import networks as rows
-from climate.connections import alone, reading
+from climate.database.connections import alone, reading
 
 log = structlog.get_logger(__name__)
 

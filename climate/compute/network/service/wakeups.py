@@ -3,7 +3,7 @@
 from climate.compute.context import Compute
 from climate.compute.store.networks import messages
 from climate.compute.store.networks import network_hosts as rows
-from climate.connections import alone
+from climate.database.connections import alone
 
 AGAIN_SECONDS = 2.0
 """Seconds after which an unanswered wake-up is repeated."""

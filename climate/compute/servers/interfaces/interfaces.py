@@ -23,7 +23,7 @@ from climate.compute.store.networks import network_hosts
 from climate.compute.store.networks import ports as port_rows
 from climate.compute.store.projects import quotas
 from climate.compute.store.servers import tasks
-from climate.connections import reading
+from climate.database.connections import reading
 
 T = TypeVar("T")
 

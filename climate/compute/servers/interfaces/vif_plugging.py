@@ -31,7 +31,7 @@ from climate.compute.store.servers import servers
 from climate.compute.virt import Interface, Wiring
 from climate.compute.virt.multi_node import MultiNodeDriver
 from climate.compute.vpn import cloudpipe_script
-from climate.connections import reading
+from climate.database.connections import reading
 
 NETNS_PREFIX = "clg-"
 """Prefix of the names of guests' network namespaces, before the server's id."""

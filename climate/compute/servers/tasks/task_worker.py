@@ -21,7 +21,7 @@ from climate.compute.servers.tasks.task_heartbeat import CLAIM_SECONDS, Check, L
 from climate.compute.store.projects import images as image_rows
 from climate.compute.store.servers import servers
 from climate.compute.store.servers import tasks as wishes
-from climate.connections import alone, reading
+from climate.database.connections import alone, reading
 
 log = structlog.get_logger(__name__)
 

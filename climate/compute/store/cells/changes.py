@@ -7,12 +7,12 @@ from typing import Any
 from sqlalchemy import Connection, delete, exists, func, select, text, update
 from sqlalchemy.dialects.postgresql import insert
 
-from climate.batch_delete import drop
 from climate.compute.models.server import Server
 from climate.compute.store.columns import in_array
 from climate.compute.store.servers.servers import COLUMNS, FROM, server_of
 from climate.compute.store.tables.cell_servers import cell_changes, cell_versions
 from climate.compute.store.tables.servers import servers
+from climate.database.batch_delete import drop
 
 CHANGES = "changes"
 """Payload that the triggers send on the channel of cells."""

@@ -10,10 +10,10 @@ from typing import Any
 from sqlalchemy import Connection, DateTime, Engine, and_, bindparam, delete, exists, func, or_, select, text, update
 from sqlalchemy.dialects.postgresql import insert
 
-from climate.batch_delete import PORTION, drop
 from climate.compute.store.columns import in_array, in_parameter
 from climate.compute.store.tables.cells import builds, cells, inbox, outbox, responses
-from climate.connections import reading
+from climate.database.batch_delete import PORTION, drop
+from climate.database.connections import reading
 
 CHANNEL = "climate_cells"
 """Channel to LISTEN on:

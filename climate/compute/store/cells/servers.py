@@ -7,7 +7,6 @@ from datetime import datetime, timedelta
 
 from sqlalchemy import Connection, RowMapping, delete, func, or_, select, text, update
 
-from climate.batch_delete import drop
 from climate.compute.cells.messaging import paths
 from climate.compute.models.flavor import recorded
 from climate.compute.models.server import Address, Room, Server
@@ -15,6 +14,7 @@ from climate.compute.store.columns import in_array
 from climate.compute.store.servers.metadata import change_in
 from climate.compute.store.tables.cell_servers import cell_servers
 from climate.compute.store.tables.servers import actions
+from climate.database.batch_delete import drop
 
 UNHEARD_SECONDS = 600.0
 """Seconds after which a command that its cell has not received is hidden: it waits for a broker, or is lost."""

@@ -6,9 +6,9 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, and_, func, literal, or_, select, text, update
 
-from climate.advisory_locks import Subject
 from climate.compute.store.columns import in_array
 from climate.compute.store.tables.networks import addresses, vifs
+from climate.database.advisory_locks import Subject
 
 # Two processes may handle one message at once: the second one finds the addresses that the first has held.
 _ALONE = text(Subject.NETWORK_GRANT.lock("grant_id"))

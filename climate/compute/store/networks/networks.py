@@ -7,11 +7,11 @@ from typing import Any
 from sqlalchemy import Connection, RowMapping, Text, cast, exists, func, insert, or_, select, text, update
 from sqlalchemy import delete as delete_from
 
-from climate.advisory_locks import Subject
 from climate.compute.network.models import FLAT, FLAT_DHCP, Draft, Network
 from climate.compute.store.clock import NOW
 from climate.compute.store.columns import in_array, in_parameter
 from climate.compute.store.tables.networks import addresses, networks
+from climate.database.advisory_locks import Subject
 
 _COLUMNS = """
     n.id::text, n.subnet_id::text, n.label, n.manager, n.cidr::text, n.cidr_v6::text, host(n.gateway) AS gateway,

@@ -5,11 +5,11 @@ from dataclasses import asdict, dataclass
 
 from sqlalchemy import BigInteger, Connection, bindparam, cast, func, select, text, update
 
-from climate.advisory_locks import SERVER_PLACEMENT
 from climate.compute.models.node import CLOSED, OWNER, SHARED
 from climate.compute.models.server import Room
 from climate.compute.store.columns import in_parameter
 from climate.compute.store.tables.nodes import aggregates, nodes, services
+from climate.database.advisory_locks import SERVER_PLACEMENT
 
 # Choosing and claiming hold this lock shared, or exclusively after too many lost races.
 _TOGETHER = text(f"SELECT pg_advisory_xact_lock_shared({SERVER_PLACEMENT})")

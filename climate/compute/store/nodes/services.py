@@ -11,7 +11,6 @@ from datetime import datetime, timedelta
 from sqlalchemy import Connection, and_, bindparam, exists, func, or_, select, text, update
 from sqlalchemy import delete as delete_from
 
-from climate.advisory_locks import Subject
 from climate.compute.models.node import FREEPOOL, Liveness, NodeDefaults, NodeSpec, Service
 from climate.compute.models.server import DELETE
 from climate.compute.store import node_locks
@@ -21,6 +20,7 @@ from climate.compute.store.nodes.availability_zones import ZONE_OF_NODE
 from climate.compute.store.tables.migrations import migrations
 from climate.compute.store.tables.nodes import nodes, services
 from climate.compute.store.tables.servers import servers
+from climate.database.advisory_locks import Subject
 
 _BEAT = text(f"""
     WITH pool AS (INSERT INTO compute_aggregates (name) VALUES (:pool) ON CONFLICT (name) DO NOTHING),

@@ -6,8 +6,8 @@ from typing import Any
 from sqlalchemy import Connection, bindparam, delete, func, select, text
 from sqlalchemy.dialects.postgresql import insert
 
-from climate.advisory_locks import Subject
 from climate.compute.store.tables.servers import keypairs
+from climate.database.advisory_locks import Subject
 
 COLUMNS = (keypairs.c.id, keypairs.c.name, keypairs.c.public_key, keypairs.c.fingerprint, keypairs.c.created_at)
 

@@ -8,9 +8,9 @@ from sqlalchemy import ColumnElement, Connection, case, func, insert, null, sele
 from sqlalchemy import delete as delete_from
 from sqlalchemy.dialects.postgresql import insert as upsert
 
-from climate.advisory_locks import Subject
 from climate.compute.store.columns import in_array, in_parameter
 from climate.compute.store.tables.volumes import volumes
+from climate.database.advisory_locks import Subject
 
 CREATING, AVAILABLE, DELETING = "creating", "available", "deleting"
 ATTACH, DETACH = "attach", "detach"

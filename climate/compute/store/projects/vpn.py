@@ -10,10 +10,10 @@ from sqlalchemy import insert as insert_into
 from sqlalchemy.dialects.postgresql import INET
 from sqlalchemy.dialects.postgresql import insert as upsert
 
-from climate.advisory_locks import Subject
 from climate.compute.store.tables import vpn
 from climate.compute.store.tables.networks import addresses, networks, vifs
 from climate.compute.store.tables.servers import servers
+from climate.database.advisory_locks import Subject
 
 _authorities, _certificates = vpn.authorities, vpn.certificates
 _serial, _revoked_at = _certificates.c.serial, _certificates.c.revoked_at

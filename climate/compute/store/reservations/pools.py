@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from sqlalchemy import ColumnElement, Connection, and_, exists, func, or_, select, text, update
 from sqlalchemy.dialects.postgresql import insert
 
-from climate.advisory_locks import Subject
 from climate.compute.models.aggregate import POOL
 from climate.compute.models.node import CLOSED, FREEPOOL, KEPT, OWNER, PROMISED, SHARED
 from climate.compute.store.columns import in_array
 from climate.compute.store.nodes.nodes import Held
 from climate.compute.store.tables.nodes import aggregates, nodes
+from climate.database.advisory_locks import Subject
 
 # The pool and its nodes in one statement; no row of the pool is returned if the token is outdated. Nodes that are in
 # it already are written too, so that the scheduler reads that the pool is open again.

@@ -10,7 +10,6 @@ from typing import Any
 
 from sqlalchemy import Connection, RowMapping, and_, bindparam, case, exists, false, func, or_, select, text, update
 
-from climate.advisory_locks import Subject
 from climate.compute.models.migration import ERROR, Migration
 from climate.compute.models.server import ACTIVE, SHUTOFF, VERIFY_RESIZE, Room
 from climate.compute.store.columns import in_parameter, sql_of
@@ -18,6 +17,7 @@ from climate.compute.store.nodes import free_resources as rooms
 from climate.compute.store.tables.migrations import migrations
 from climate.compute.store.tables.nodes import nodes, services
 from climate.compute.store.tables.servers import servers
+from climate.database.advisory_locks import Subject
 
 COLUMNS = sql_of(migrations.c, "m")
 """Columns of a row `m`, for `migration_of`."""

@@ -8,9 +8,9 @@ from typing import Any
 from sqlalchemy import Connection, and_, delete, func, insert, or_, select, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 
-from climate.batch_delete import drop
 from climate.compute.store.tables.zone_builds import zone_build_items as items
 from climate.compute.store.tables.zone_builds import zone_builds as builds
+from climate.database.batch_delete import drop
 
 QUEUED, RUNNING, WAITING, DONE = "queued", "running", "waiting", "done"
 SENT, PLACED, LOST = "sent", "placed", "lost"

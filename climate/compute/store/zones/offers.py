@@ -7,11 +7,11 @@ from datetime import datetime, timedelta
 from sqlalchemy import Connection, and_, delete, exists, or_, select, text, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 
-from climate.advisory_locks import Subject
-from climate.batch_delete import drop
 from climate.compute.store.tables.servers import servers
 from climate.compute.store.tables.zone_builds import zone_offers
 from climate.compute.store.tables.zones import zone_servers
+from climate.database.advisory_locks import Subject
+from climate.database.batch_delete import drop
 
 UNKNOWN_KEPT = timedelta(days=1)
 """Time after its expiry for which an offer without an answer of its child is kept."""

@@ -21,7 +21,7 @@ from climate.compute.store.zones import child_zones, notifications, offers, serv
 from climate.compute.store.zones.builds import LOST, PLACED, SENT, Build, Item
 from climate.compute.zones.builds import request_spec
 from climate.compute.zones.models import NO_PARTS, Parts
-from climate.connections import reading
+from climate.database.connections import reading
 
 AGAIN_SECONDS = 5.0
 """Seconds after which a wake-up for an unclaimed build is repeated."""

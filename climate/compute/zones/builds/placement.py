@@ -25,7 +25,7 @@ from climate.compute.zones.builds.orders import Built, Order, Outcome, Refused, 
 from climate.compute.zones.builds.plan import ChildItem, LocalItem
 from climate.compute.zones.client import ChildError, ChildRequest
 from climate.compute.zones.models import ChildZone, Parts, ZoneChain
-from climate.connections import reading
+from climate.database.connections import reading
 
 log = structlog.get_logger(__name__)
 

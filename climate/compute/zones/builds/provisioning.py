@@ -29,7 +29,7 @@ from climate.compute.zones.builds.placement import Placed
 from climate.compute.zones.builds.plan import ChildItem, LocalItem, PlanItem
 from climate.compute.zones.builds.selection import PlanRequest, Selection
 from climate.compute.zones.models import ChildZone, Parts
-from climate.connections import reading
+from climate.database.connections import reading
 
 log = structlog.get_logger(__name__)
 

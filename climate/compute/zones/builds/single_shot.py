@@ -19,7 +19,7 @@ from climate.compute.zones.builds import builds, provisioning, request_spec
 from climate.compute.zones.builds.builds import BuildState
 from climate.compute.zones.client import ChildRequest
 from climate.compute.zones.models import FROM_USER, NO_PARTS, Parts, ZoneChain
-from climate.connections import reading
+from climate.database.connections import reading
 
 log = structlog.get_logger(__name__)
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from climate.domain.sharing import MOST_PROJECTS, MOST_USERS
+from climate.domain.sharing.sharing import MOST_PROJECTS, MOST_USERS
 from tests.api.reservation.api_clients import Person, order, reservation
 
 OTHERS = {"projects": [], "viewers": [], "extenders": []}

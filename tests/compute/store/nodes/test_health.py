@@ -10,7 +10,7 @@ from sqlalchemy import select, text
 from climate.compute.nodes import health as node_health
 from climate.compute.nodes import services
 from climate.compute.store.nodes import health
-from climate.connections import reading
+from climate.database.connections import reading
 from tests.compute.cloud_factory import Place, node, place
 
 DOWN = 3600.0

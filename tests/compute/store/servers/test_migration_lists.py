@@ -12,7 +12,7 @@ from benchmarks.history import rows_read
 from climate.compute.models.migration import Migration
 from climate.compute.store.servers import migration_lists
 from climate.compute.store.tables import metadata
-from climate.connections import reading
+from climate.database.connections import reading
 from climate.store.engine import connect
 
 MANY = 20_000

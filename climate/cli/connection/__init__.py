@@ -1,0 +1,1 @@
+"""Connection of the command line to a deployment: clouds, sign-in and tokens."""

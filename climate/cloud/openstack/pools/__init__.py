@@ -1,0 +1,1 @@
+"""Pools of hosts in OpenStack: aggregates and moves between them."""

@@ -1,0 +1,1 @@
+"""Database helpers for the engine and the bundled cloud."""

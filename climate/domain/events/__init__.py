@@ -1,0 +1,1 @@
+"""Events of leases: kinds, order and progress."""

@@ -1,0 +1,1 @@
+"""Planning: holds, series, the waiting list and preemption."""

@@ -1,0 +1,1 @@
+"""Sharing: projects and users of a lease, and sub-leases."""

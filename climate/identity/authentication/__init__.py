@@ -1,0 +1,1 @@
+"""Authentication: passwords, tokens, sign-in and sign-out."""

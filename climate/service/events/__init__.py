@@ -1,0 +1,1 @@
+"""Events: claims, dispatch and the steps of due events."""

@@ -1,0 +1,1 @@
+"""Notices: notifications, mail and calendar feeds."""

@@ -1,0 +1,1 @@
+"""Rounds: locks of periodic tasks and their work."""

@@ -1,0 +1,1 @@
+"""What the engine writes, and the way it reads it back."""
