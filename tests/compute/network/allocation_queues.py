@@ -104,8 +104,10 @@ def by_valkey(there: Books, url: str, hosts: Sequence[str] = (ONE, TWO), times: 
     threads = [threading.Thread(target=one.run, daemon=True) for one in work]
     for thread in threads:
         thread.start()
-    yield
-    for one in work:
-        one.stopping.set()
-    for thread in threads:
-        thread.join(30)
+    try:
+        yield
+    finally:
+        for one in work:
+            one.stopping.set()
+        for thread in threads:
+            thread.join(30)

@@ -340,7 +340,8 @@ def test_a_broker_that_answers_twice_is_read_once(cloud: Cloud, tmp_path: Path) 
     ):
         there.served("one", "10.0.0.0/28")
         assert [there.fixed(server.id) for server in there.boot(2)] == [["10.0.0.2"], ["10.0.0.3"]]
-        assert there.place.count("compute_addresses", "server_id IS NOT NULL") == 2
+        # A host that is late for its second answer holds further addresses, until its beats release what nobody took.
+        assert there.place.count("compute_addresses", "server_id IS NOT NULL AND vif_id IS NOT NULL") == 2
 
 
 def test_a_broker_that_is_away_is_said_to_be(cloud: Cloud, tmp_path: Path) -> None:
