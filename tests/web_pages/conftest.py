@@ -15,8 +15,8 @@ Open = Callable[..., AbstractContextManager[Visitor]]
 
 @pytest.fixture(scope="package")
 def pages(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pages]:
-    """A climate with the demo cloud."""
-    with running(tmp_path_factory.mktemp("pages")) as one:
+    """A climate with the demo cloud, whose holds outlast all tests."""
+    with running(tmp_path_factory.mktemp("pages"), {"CLIMATE_HOLD_SECONDS": "86400"}) as one:
         yield one
 
 

@@ -1,7 +1,7 @@
 """A running climate with the demo cloud, for browsers."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -121,9 +121,9 @@ class Pages:
 
 
 @contextmanager
-def running(home: Path) -> Iterator[Pages]:
-    """Start a climate with the demo cloud, and stop it in the end."""
-    one = Stack(home)
+def running(home: Path, settings: Mapping[str, str] | None = None) -> Iterator[Pages]:
+    """Start a climate with the demo cloud and these settings, and stop it in the end."""
+    one = Stack(home, settings or {})
     try:
         one.start()
         yield Pages(one)
