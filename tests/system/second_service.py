@@ -79,6 +79,12 @@ def service(admin: Api) -> dict[str, Any]:
     return dict(found[0]) if found else {}
 
 
+def is_ready(admin: Api) -> bool:
+    """Whether the second service is up and has recorded its node, which follows a moment later."""
+    nodes = admin.read(f"{C}/os-hypervisors/detail")["hypervisors"]
+    return any(one["service"]["host"] == SECOND and one["state"] == "up" for one in nodes)
+
+
 def boot(admin: Api, zone: str) -> str:
     """Ask for a server; its id."""
     image = admin.read("/image/v2/images")["images"][0]["id"]

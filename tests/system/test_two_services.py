@@ -12,7 +12,7 @@ from climate.compute.models.node import NodeSpec
 from climate.compute.virt.guest_folders import MARK
 from tests.compute.virt.driver_cases import cannot
 from tests.system.api_client import Api
-from tests.system.second_service import NEW, SECOND, C, Second, boot, deadly, second, service
+from tests.system.second_service import NEW, SECOND, C, Second, boot, deadly, is_ready, second, service
 from tests.system.stack import Stack, await_so
 
 
@@ -26,7 +26,7 @@ def beside(stack: Stack, admin: Api, tmp_path: Path) -> Iterator[Second]:
 @pytest.mark.slow
 @pytest.mark.timeout(1200)
 def test_a_second_service_joins_works_dies_and_clears_up_after_itself(beside: Second, admin: Api) -> None:
-    await_so(lambda: service(admin).get("state") == "up", 300, "the second service")
+    await_so(lambda: is_ready(admin), 300, "the second service")
     node = next(
         one for one in admin.read(f"{C}/os-hypervisors/detail")["hypervisors"] if one["service"]["host"] == SECOND
     )
@@ -59,7 +59,7 @@ def test_a_worker_that_dies_while_it_boots_a_server_is_replaced_and_there_is_one
     with second(stack, admin, tmp_path, NodeSpec("second-1", 4, 4096, 40, driver=driver), more) as beside:
         beside.start()
         beside.start()
-        await_so(lambda: service(admin).get("state") == "up", 300, "the second service")
+        await_so(lambda: is_ready(admin), 300, "the second service")
         server_id = boot(admin, "nova::second-1")
         await_so(lambda: beside.alive() == 1, 300, "the death of a worker")
         await_so(lambda: admin.read(f"{C}/servers/{server_id}")["server"]["status"] == "ACTIVE", 300, "the server")

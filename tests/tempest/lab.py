@@ -18,7 +18,7 @@ from climate.sandbox.exec import words
 from climate.sandbox.features import probe
 from climate.settings import Settings
 from tests.system.api_client import Api
-from tests.system.second_service import FILE, SECOND, Second, service
+from tests.system.second_service import FILE, SECOND, Second, is_ready
 from tests.system.stack import Stack, await_so
 from tests.tempest import guest
 from tests.tempest.configuration import Cloud
@@ -78,7 +78,7 @@ def _second(stack: Stack, home: Path, host: str) -> Iterator[None]:
     made, admin = Second(stack, home), Api(stack.home, "climate")
     try:
         made.start()
-        await_so(lambda: service(admin).get("state") == "up", 300, "the second service")
+        await_so(lambda: is_ready(admin), 300, "the second service")
         yield
     finally:
         admin.close()
