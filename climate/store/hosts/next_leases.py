@@ -6,9 +6,8 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Connection, func, select
+from sqlalchemy import ARRAY, BigInteger, Connection, func, literal, select, true
 
-from climate.database.sql_arrays import in_array
 from climate.store.tables.leases import allocations, in_force, leases, reservations
 
 
@@ -20,14 +19,20 @@ def starts(conn: Connection, hosts: Collection[int], apart_from: Collection[UUID
     if not hosts:
         return {}
     a = allocations
-    query = (
-        select(a.c.host, func.min(func.lower(a.c.during)).label("start"))
+    wanted = func.unnest(literal(sorted(hosts), ARRAY(BigInteger))).table_valued("host").render_derived()
+    # The first in an index of each host: a host may have thousands of leases.
+    start = func.lower(a.c.during)
+    first = (
+        select(start.label("start"))
         .join(reservations, reservations.c.id == a.c.reservation_id)
         .where(reservations.c.status != "deleted")
-        .where(in_array(a.c.host, sorted(hosts)), a.c.kind == "lease", in_force(a))
+        .where(a.c.host == wanted.c.host, a.c.kind == "lease", in_force(a))
         .where(a.c.reservation_id.not_in(list(apart_from)))
-        .group_by(a.c.host)
+        .order_by(start)
+        .limit(1)
+        .lateral()
     )
+    query = select(wanted.c.host, first.c.start).join(first, true())
     return {row.host: row.start for row in conn.execute(query)}
 
 
