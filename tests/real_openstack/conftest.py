@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -140,14 +140,30 @@ def real() -> Iterator[Layout]:
         yield layout
 
 
+@contextmanager
+def _filtered(layout: Layout, *filters: str) -> Iterator[None]:
+    """Let Nova use these filters in place of climate's, as long as the block lasts."""
+    configuration.write(layout, *filters)
+    services.restart_scheduler(layout)
+    try:
+        yield
+    finally:
+        configuration.write(layout, configuration.BINDING)
+        services.restart_scheduler(layout)
+
+
 @pytest.fixture
 def with_blazar_filter(real: Layout) -> Iterator[None]:
     """Let Nova use blazar-nova's BlazarFilter in place of climate's, with preemptible servers."""
-    configuration.write(real, configuration.BLAZAR)
-    services.restart_scheduler(real)
-    yield
-    configuration.write(real, configuration.BINDING)
-    services.restart_scheduler(real)
+    with _filtered(real, configuration.BLAZAR):
+        yield
+
+
+@pytest.fixture
+def with_usual_filters(real: Layout) -> Iterator[None]:
+    """Let Nova use neither climate's filter nor Blazar's."""
+    with _filtered(real):
+        yield
 
 
 @pytest.fixture

@@ -73,12 +73,27 @@ def register(stack: Stack, *hosts: str) -> None:
         admin(stack, "host", "create", host)
 
 
-def lease(api: Api, reservation: dict[str, Any], seconds: float = HOUR) -> dict[str, Any]:
-    """Create a lease that starts now; return it when it is active."""
+def order(api: Api, reservation: dict[str, Any], seconds: float = HOUR) -> dict[str, Any]:
+    """Create a lease that starts now, and return it at once."""
     span = {"start_date": "now", "end_date": moment(time.time() + seconds)}
     body = {"name": f"lease-{time.monotonic_ns()}", "reservations": [reservation], "events": [], **span}
     made: dict[str, Any] = ask(api, "POST", "/leases", body)["lease"]
-    return await_lease(api, made["id"], "ACTIVE")
+    return made
+
+
+def lease(api: Api, reservation: dict[str, Any], seconds: float = HOUR) -> dict[str, Any]:
+    """Create a lease that starts now; return it when it is active."""
+    return await_lease(api, order(api, reservation, seconds)["id"], "ACTIVE")
+
+
+def end(api: Api, made: Mapping[str, Any]) -> None:
+    """Shorten a lease so that it ends in some seconds, and wait for its end."""
+    shorten(api, made)
+    await_lease(api, made["id"], "TERMINATED")
+
+
+def shorten(api: Api, made: Mapping[str, Any]) -> None:
+    ask(api, "PUT", f"/leases/{made['id']}", {"end_date": moment(time.time() + 8)})
 
 
 def await_lease(api: Api, lease_id: str, status: str) -> dict[str, Any]:

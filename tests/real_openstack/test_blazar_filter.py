@@ -1,6 +1,5 @@
 """Preemptible servers on a real Nova with blazar-nova's BlazarFilter: they leave before a lease gets their host."""
 
-import time
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -12,7 +11,6 @@ from tests.real_openstack import accounts, leases
 from tests.real_openstack.conftest import People
 from tests.real_openstack.layout import HOSTS
 from tests.real_openstack.leases import OWNER, STRANGER, Api
-from tests.system.api_client import moment
 from tests.system.stack import Stack
 
 pytestmark = [
@@ -56,7 +54,6 @@ def test_preemptible_servers_leave_before_a_lease_gets_their_host(people: People
     assert {spot().hypervisor_hostname for _ in range(3)} == {free}
     assert people.look(mine.id).status == ACTIVE
 
-    leases.ask(api, "PUT", f"/leases/{made['id']}", {"end_date": moment(time.time() + 8)})
-    leases.await_lease(api, made["id"], "TERMINATED")
+    leases.end(api, made)
     assert people.is_gone(mine.id)
     assert leases.pools(people)[FREEPOOL] == set(HOSTS)

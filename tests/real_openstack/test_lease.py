@@ -13,7 +13,7 @@ import pytest
 from climate.cloud import ACTIVE
 from climate.cloud.openstack.http import MICROVERSIONS
 from climate.cloud.openstack.slots import class_of
-from tests.real_openstack import accounts, leases
+from tests.real_openstack import accounts, leases, services, strange
 from tests.real_openstack.conftest import SECONDS, People
 from tests.real_openstack.leases import (
     HOUR,
@@ -23,6 +23,7 @@ from tests.real_openstack.leases import (
     admin,
     ask,
     await_lease,
+    end,
     hosts,
     lease,
     pools,
@@ -42,7 +43,17 @@ OPENSTACK = str(Path(sys.executable).with_name("openstack"))
 
 
 @pytest.fixture
-def stack(people: People, tmp_path: Path) -> Iterator[Stack]:
+def strange_server(people: People) -> Iterator[Any]:
+    """Return a server of somebody else, on h3; it and all else that others have is untouched afterwards."""
+    strange.create(people)
+    before = strange.seen(people)
+    assert all(len(each) == 1 for each in before.values()), before
+    yield people.look(before["servers"][0][0])
+    assert strange.seen(people) == before
+
+
+@pytest.fixture
+def stack(people: People, strange_server: Any, tmp_path: Path) -> Iterator[Stack]:
     with leases.running(people, tmp_path / "home", {}) as made:
         yield made
 
@@ -53,12 +64,10 @@ def api(stack: Stack, people: People) -> Api:
     return Api(accounts.connect(people.layout, OWNER))
 
 
-def test_a_lease_of_hosts_from_end_to_end(people: People, stack: Stack, api: Api) -> None:
-    strange = people.boot(STRANGER)
-    assert strange is not None
-    first, second = sorted({"h1", "h2", "h3"} - {strange.hypervisor_hostname})
+def test_a_lease_of_hosts_from_end_to_end(people: People, stack: Stack, api: Api, strange_server: Any) -> None:
+    first, second, third = "h1", "h2", strange_server.hypervisor_hostname
     register(stack, first, second)
-    used = stack.run("--os-cloud", "admin", "host", "create", strange.hypervisor_hostname)
+    used = stack.run("--os-cloud", "admin", "host", "create", third)
     assert (used.returncode != 0, "only an empty host" in used.stderr) == (True, True), used.stderr
     assert api.ask("POST", "/os-hosts", {"name": "h1"}).status_code == 403, "the owner is no administrator"
     assert pools(people)["freepool"] == {first, second}
@@ -72,20 +81,19 @@ def test_a_lease_of_hosts_from_end_to_end(people: People, stack: Stack, api: Api
     (mine,) = pools(people)[pool]
     booted = people.boot(OWNER, pool)
     assert (booted.status, booted.hypervisor_hostname) == (ACTIVE, mine)
-    assert people.boot(OWNER).hypervisor_hostname == strange.hypervisor_hostname
+    assert people.boot(OWNER).hypervisor_hostname == third
     assert people.boot(STRANGER, pool) is None
-    assert people.boot(STRANGER).hypervisor_hostname == strange.hypervisor_hostname
+    assert people.boot(STRANGER).hypervisor_hostname == third
 
     for seconds in (2 * HOUR, HOUR / 2):
-        end = moment(time.time() + seconds)
-        changed = ask(api, "PUT", f"/leases/{made['id']}", {"end_date": end})["lease"]
-        assert changed["end_date"][:16] == end[:16]
-    ask(api, "PUT", f"/leases/{made['id']}", {"end_date": moment(time.time() + 8)})
-    await_lease(api, made["id"], "TERMINATED")
+        over = moment(time.time() + seconds)
+        changed = ask(api, "PUT", f"/leases/{made['id']}", {"end_date": over})["lease"]
+        assert changed["end_date"][:16] == over[:16]
+    end(api, made)
     assert people.is_gone(booted.id)
     assert pools(people)["freepool"] == {first, second}
     assert pool not in pools(people)
-    assert people.look(strange.id).status == ACTIVE
+    assert {each.hypervisor_hostname for each in people.servers()} == {third}
     assert len(people.servers()) == 3
 
 
@@ -140,6 +148,15 @@ def test_servers_of_a_failed_host_go_on_within_their_lease(people: People, stack
     assert people.look(server.id).status == ACTIVE
     assert pools(people)[pool] == {other}
     assert pools(people)["failed"] == {mine}
+    assert people.boot(OWNER, pool).hypervisor_hostname == other
+
+    services.start_host(people.layout, mine)
+    await_so(lambda: pools(people)["freepool"] == {mine}, SECONDS, "the return of the failed host")
+    assert pools(people)[pool] == {other}
+    assert people.look(server.id).hypervisor_hostname == other
+    end(api, made)
+    assert people.is_gone(server.id)
+    assert pools(people)["freepool"] == {"h1", "h2"}
 
 
 def test_a_floating_ip_of_a_lease(people: People, stack: Stack, api: Api) -> None:
@@ -150,7 +167,7 @@ def test_a_floating_ip_of_a_lease(people: People, stack: Stack, api: Api) -> Non
     (ip,) = people.users[OWNER].network.ips()
     assert (ip.floating_ip_address, f"reservation:{made['reservations'][0]['id']}" in ip.tags) == ("203.0.113.5", True)
     await_lease(api, made["id"], "TERMINATED")
-    assert list(people.admin.network.ips()) == []
+    assert [each.floating_ip_address for each in people.admin.network.ips()] == [strange.ADDRESS]
 
 
 def test_reserved_capacity_for_servers(people: People, stack: Stack, api: Api) -> None:
@@ -162,8 +179,7 @@ def test_reserved_capacity_for_servers(people: People, stack: Stack, api: Api) -
     assert [each.hypervisor_hostname for each in served] == ["h1", "h1"]
     assert people.boot(OWNER, flavor=flavor) is None, "both slots are used"
     assert people.boot(OWNER).hypervisor_hostname != "h1"
-    ask(api, "PUT", f"/leases/{made['id']}", {"end_date": moment(time.time() + 8)})
-    await_lease(api, made["id"], "TERMINATED")
+    end(api, made)
     assert all(people.is_gone(each.id) for each in served)
     assert flavor not in pools(people)
 
