@@ -20,11 +20,13 @@ PROJECTS = ("demo", "other")
 """Ids of two projects, which are their names too: the conformance tests know projects by these ids."""
 LESSEES = ("physics", "chemistry")
 """Names of two projects with ids of Keystone."""
+SERVICE = "climate"
+"""User of climate, who administers the cloud and sends service tokens."""
 FLAVOR, IMAGE, OUTSIDE = "tiny", "empty", "outside"
 
 
 def clouds(layout: Layout) -> Path:
-    """Write a clouds.yaml with an entry for each user; `admin` administers the cloud."""
+    """Write a clouds.yaml with an entry for each user; `admin` administers the cloud, and so does SERVICE."""
     common = {"user_domain_id": "default", "project_domain_id": "default", "auth_url": layout.url("keystone", "/v3")}
     entries = {
         name: {
@@ -33,6 +35,8 @@ def clouds(layout: Layout) -> Path:
         }
         for name in ("admin", *PROJECTS, *LESSEES)
     }
+    own = {**common, "username": SERVICE, "password": PASSWORD, "project_name": "service"}
+    entries[SERVICE] = {"auth": own, "region_name": "RegionOne", "send_service_token": True}
     path = layout.home / "clouds.yaml"
     path.write_text(yaml.safe_dump({"clouds": entries}), encoding="utf-8")
     return path
@@ -50,10 +54,11 @@ def create(layout: Layout) -> None:
     roles = {role.name: role for role in identity.roles()}
     roles.setdefault("service", roles.get("service") or identity.create_role(name="service"))
     service = identity.create_project(name="service", domain_id="default")
-    for kind, (name, path) in CATALOG.items():
+    for name in (SERVICE, *(name for name, _ in CATALOG.values())):
         user = identity.create_user(name=name, password=PASSWORD, domain_id="default")
         for role in ("admin", "service"):
             identity.assign_project_role_to_user(service.id, user.id, roles[role].id)
+    for kind, (name, path) in CATALOG.items():
         entry = identity.create_service(name=name, type=kind)
         for face in ("public", "internal", "admin"):
             url = layout.url(name, path)

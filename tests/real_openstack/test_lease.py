@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from openstack.exceptions import BadRequestException, ForbiddenException, NotFoundException
 
 from climate.cloud import ACTIVE
 from climate.cloud.openstack.http import MICROVERSIONS
@@ -170,18 +171,24 @@ def test_a_floating_ip_of_a_lease(people: People, stack: Stack, api: Api) -> Non
     assert [each.floating_ip_address for each in people.admin.network.ips()] == [strange.ADDRESS]
 
 
-def test_reserved_capacity_for_servers(people: People, stack: Stack, api: Api) -> None:
+@pytest.mark.parametrize("kind", ["virtual:instance", "flavor:instance"])
+def test_reserved_capacity_for_servers(people: People, stack: Stack, api: Api, kind: str) -> None:
     register(stack, "h1")
-    size = {"vcpus": 1, "memory_mb": 256, "disk_gb": 1, "amount": 2, "affinity": None}
-    made = lease(api, {"resource_type": "virtual:instance", **size})
+    wanted = (
+        {"vcpus": 1, "memory_mb": 256, "disk_gb": 1} if kind == "virtual:instance" else {"flavor_id": people.flavor}
+    )
+    made = lease(api, {"resource_type": kind, "amount": 2, "affinity": None, **wanted})
     flavor = made["reservations"][0]["id"]
     served = [people.boot(OWNER, flavor=flavor) for _ in range(2)]
     assert [each.hypervisor_hostname for each in served] == ["h1", "h1"]
     assert people.boot(OWNER, flavor=flavor) is None, "both slots are used"
     assert people.boot(OWNER).hypervisor_hostname != "h1"
+    with pytest.raises((BadRequestException, ForbiddenException, NotFoundException)):
+        people.request(STRANGER, flavor=flavor)
     end(api, made)
     assert all(people.is_gone(each.id) for each in served)
     assert flavor not in pools(people)
+    assert people.boot(OWNER).hypervisor_hostname != "h1"
 
 
 def test_simultaneous_requests_do_not_exceed_the_slots(people: People, stack: Stack, api: Api) -> None:
