@@ -15,7 +15,7 @@ from tests.system.stack import free_port
 
 ADMIN = "admin"
 PASSWORD = "open-sesame"  # of every user
-SECONDS = 120
+SECONDS = 600
 WITHOUT = "no Keystone: `make test-keystone` installs one, or CLIMATE_TEST_KEYSTONE names a virtual environment with it"
 
 CONFIGURATION = """

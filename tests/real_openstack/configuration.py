@@ -154,7 +154,7 @@ def _nova(layout: Layout, name: str, own: Sequence[str]) -> Sections:
             "transport_url": layout.broker,
             "state_path": str(state),
             "report_interval": "5",
-            "service_down_time": "20",
+            "service_down_time": "60",  # a busy machine delays reports
             "compute_driver": "fake.FakeDriverWithoutFakeNodes",
         },
         "api": {"auth_strategy": "keystone"},

@@ -17,7 +17,13 @@ from tests.real_openstack import accounts, configuration, services, stores
 from tests.real_openstack.layout import HOSTS, Layout
 from tests.system.stack import await_so
 
-SECONDS = 180.0
+SECONDS = 600.0
+MARKS = [
+    pytest.mark.campaign,
+    pytest.mark.timeout(3600),  # an OpenStack starts within the first test
+    pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::PendingDeprecationWarning"),  # of the SDK
+]
+"""Marks of each module."""
 
 
 class People:

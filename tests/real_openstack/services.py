@@ -20,7 +20,7 @@ APPLICATIONS = {
     "nova": "nova.wsgi.osapi_compute:application",
 }
 SETTINGS = Path(__file__).with_name("gunicorn_settings.py")
-START_SECONDS = 300.0
+START_SECONDS = 900.0
 SCHEDULER = "nova-scheduler"
 
 

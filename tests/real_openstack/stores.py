@@ -22,7 +22,7 @@ PROGRAMS = {
     "rabbitmq-server": "rabbitmq-server",
     "epmd": "erlang-base",
 }
-START_SECONDS = 240.0
+START_SECONDS = 900.0
 RABBITMQ = "/usr/lib/rabbitmq/bin/rabbitmq-server"
 LOCK = Path(__file__).with_name("requirements.lock")
 

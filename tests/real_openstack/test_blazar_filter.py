@@ -8,15 +8,12 @@ import pytest
 
 from climate.cloud import ACTIVE, FREEPOOL
 from tests.real_openstack import accounts, leases
-from tests.real_openstack.conftest import People
+from tests.real_openstack.conftest import MARKS, People
 from tests.real_openstack.layout import HOSTS
 from tests.real_openstack.leases import OWNER, STRANGER, Api
 from tests.system.stack import Stack
 
-pytestmark = [
-    pytest.mark.campaign,
-    pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::PendingDeprecationWarning"),  # of the SDK
-]
+pytestmark = MARKS
 
 
 @pytest.fixture

@@ -20,16 +20,13 @@ from climate.service.leases.leases import Listing
 from climate.settings import Settings
 from tests.conftest import ADMIN, Clock
 from tests.real_openstack import accounts
-from tests.real_openstack.conftest import People
+from tests.real_openstack.conftest import MARKS, People
 from tests.real_openstack.leases import OWNER, STRANGER, pools
 from tests.service.blazar_import.blazar_factory import host, lease
 from tests.service.blazar_import.recordings import number
 from tests.service.lease_actions import run_due
 
-pytestmark = [
-    pytest.mark.campaign,
-    pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::PendingDeprecationWarning"),  # of the SDK
-]
+pytestmark = MARKS
 
 NOW, NEXT = str(number("now-")), str(number("next-"))
 

@@ -14,7 +14,7 @@ from climate.cloud.openstack.server_actions import MADE_OF, OCCASION
 from tests.cloud.exchanges import OCTETS
 from tests.conformance import test_host_moves, test_host_pools, test_planned_pools, test_servers, test_shared_capacity
 from tests.conformance.conftest import booted
-from tests.real_openstack.conftest import RealScene
+from tests.real_openstack.conftest import MARKS, RealScene
 from tests.real_openstack.layout import HOSTS
 
 MODULES = (test_host_pools, test_host_moves, test_planned_pools, test_servers, test_shared_capacity)
@@ -26,10 +26,7 @@ DIFFERENT = {
 """Reasons why tests are left out."""
 OTHERS = {"fake", "bundled", "openstack", "request", "place", "there"}
 
-pytestmark = [
-    pytest.mark.campaign,
-    pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::PendingDeprecationWarning"),  # of the SDK
-]
+pytestmark = MARKS
 
 
 def _chosen(module: ModuleType) -> dict[str, object]:

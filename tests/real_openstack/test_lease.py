@@ -15,7 +15,7 @@ from climate.cloud import ACTIVE
 from climate.cloud.openstack.http import MICROVERSIONS
 from climate.cloud.openstack.slots import class_of
 from tests.real_openstack import accounts, leases, services, strange
-from tests.real_openstack.conftest import SECONDS, People
+from tests.real_openstack.conftest import MARKS, SECONDS, People
 from tests.real_openstack.leases import (
     HOUR,
     OWNER,
@@ -23,7 +23,6 @@ from tests.real_openstack.leases import (
     Api,
     admin,
     ask,
-    await_lease,
     end,
     hosts,
     lease,
@@ -33,10 +32,7 @@ from tests.real_openstack.leases import (
 from tests.system.api_client import moment
 from tests.system.stack import Stack, await_so
 
-pytestmark = [
-    pytest.mark.campaign,
-    pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::PendingDeprecationWarning"),  # of the SDK
-]
+pytestmark = MARKS
 
 REQUESTS = 8
 """Number of servers that are requested at once; the quota of a project is 10."""
@@ -164,10 +160,10 @@ def test_a_floating_ip_of_a_lease(people: People, stack: Stack, api: Api) -> Non
     network = people.admin.network.find_network(accounts.OUTSIDE).id
     administrator = Api(accounts.connect(people.layout, "admin"))
     ask(administrator, "POST", "/floatingips", {"floating_network_id": network, "floating_ip_address": "203.0.113.5"})
-    made = lease(api, {"resource_type": "virtual:floatingip", "network_id": network, "amount": 1}, seconds=60)
+    made = lease(api, {"resource_type": "virtual:floatingip", "network_id": network, "amount": 1})
     (ip,) = people.users[OWNER].network.ips()
     assert (ip.floating_ip_address, f"reservation:{made['reservations'][0]['id']}" in ip.tags) == ("203.0.113.5", True)
-    await_lease(api, made["id"], "TERMINATED")
+    end(api, made)
     assert [each.floating_ip_address for each in people.admin.network.ips()] == [strange.ADDRESS]
 
 

@@ -1,15 +1,10 @@
 """The recorded answers, which the fakes of other tests are compared with, are those of the installed services."""
 
-import pytest
-
 from tests.cloud.exchanges import differences, exchanges, recorded
-from tests.real_openstack.conftest import People
+from tests.real_openstack.conftest import MARKS, People
 from tests.real_openstack.layout import HOSTS
 
-pytestmark = [
-    pytest.mark.campaign,
-    pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::PendingDeprecationWarning"),  # of the SDK
-]
+pytestmark = MARKS
 
 
 def test_the_recordings_are_the_answers_of_the_services(people: People) -> None:

@@ -9,14 +9,11 @@ from openstack.exceptions import BadRequestException, ForbiddenException, NotFou
 
 from climate.cloud import ACTIVE
 from tests.real_openstack import accounts, leases
-from tests.real_openstack.conftest import SECONDS, People
+from tests.real_openstack.conftest import MARKS, SECONDS, People
 from tests.real_openstack.leases import OWNER, STRANGER, Api, ask, end, hosts, lease, pools, register
 from tests.system.stack import Stack, await_so
 
-pytestmark = [
-    pytest.mark.campaign,
-    pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::PendingDeprecationWarning"),  # of the SDK
-]
+pytestmark = MARKS
 
 FURTHER, BYSTANDER = STRANGER, "demo"
 SIZE = {"vcpus": 1, "memory_mb": 256, "disk_gb": 1, "affinity": None}

@@ -8,7 +8,7 @@ import pytest
 
 from climate.cloud import ACTIVE, FREEPOOL
 from tests.real_openstack import accounts, leases, strange
-from tests.real_openstack.conftest import SECONDS, People
+from tests.real_openstack.conftest import MARKS, SECONDS, People
 from tests.real_openstack.leases import (
     OWNER,
     STRANGER,
@@ -24,10 +24,7 @@ from tests.real_openstack.leases import (
 )
 from tests.system.stack import Stack, await_so
 
-pytestmark = [
-    pytest.mark.campaign,
-    pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::PendingDeprecationWarning"),  # of the SDK
-]
+pytestmark = MARKS
 
 
 @pytest.fixture

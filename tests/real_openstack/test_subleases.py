@@ -9,15 +9,12 @@ import pytest
 
 from climate.cloud import ACTIVE
 from tests.real_openstack import accounts, leases
-from tests.real_openstack.conftest import SECONDS, People
+from tests.real_openstack.conftest import MARKS, SECONDS, People
 from tests.real_openstack.leases import OWNER, STRANGER, Api, ask, await_lease, end, hosts, lease, pools, register
 from tests.system.api_client import moment
 from tests.system.stack import Stack, await_so
 
-pytestmark = [
-    pytest.mark.campaign,
-    pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::PendingDeprecationWarning"),  # of the SDK
-]
+pytestmark = MARKS
 
 SETTINGS = {"CLIMATE_PREEMPTION_NOTICE": "1", "CLIMATE_RECYCLE_LEAD": "2"}
 """Seconds in which hosts are taken from the parent."""
@@ -93,7 +90,7 @@ def test_servers_of_the_parent_leave_a_host_before_its_sub_lease(people: People,
     servers = [people.boot(OWNER, own) for _ in range(2)]
     assert {each.hypervisor_hostname for each in servers} == {"h1", "h2"}
 
-    made = sublet(people, api, parent, host_names=["h1"], start_date=moment(time.time() + 15))
+    made = sublet(people, api, parent, host_names=["h1"], start_date=moment(time.time() + 40))
     course = pool_of(await_lease(theirs, made["id"], "ACTIVE"))
     assert [pools(people)[each] for each in (own, course)] == [{"h2"}, {"h1"}]
     (left,) = people.servers()

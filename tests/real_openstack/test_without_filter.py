@@ -6,14 +6,11 @@ from pathlib import Path
 import pytest
 
 from tests.real_openstack import accounts, leases
-from tests.real_openstack.conftest import People
+from tests.real_openstack.conftest import MARKS, People
 from tests.real_openstack.leases import OWNER, STRANGER, Api, hosts, lease, pools, register
 from tests.system.stack import Stack
 
-pytestmark = [
-    pytest.mark.campaign,
-    pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::PendingDeprecationWarning"),  # of the SDK
-]
+pytestmark = MARKS
 
 
 @pytest.fixture

@@ -19,6 +19,7 @@ import psutil
 
 START_SECONDS = 600.0
 STOP_SECONDS = 90.0
+COMMAND_SECONDS = 600.0
 LONGEST_PAUSE = 0.4
 """Seconds between two looks at what is waited for."""
 CLIMATE = (sys.executable, "-m", "climate")
@@ -183,12 +184,12 @@ class Stack:
             return [below for head in heads for below in head.children()] if child else heads
         return []
 
-    def run(self, *words: str, seconds: float = 120.0) -> "subprocess.CompletedProcess[str]":
+    def run(self, *words: str, seconds: float = COMMAND_SECONDS) -> "subprocess.CompletedProcess[str]":
         """A `climate` command against this stack."""
         return self.command(*self.program, *words, seconds=seconds)
 
     def command(
-        self, *argv: str, seconds: float = 120.0, more: Mapping[str, str] | None = None
+        self, *argv: str, seconds: float = COMMAND_SECONDS, more: Mapping[str, str] | None = None
     ) -> "subprocess.CompletedProcess[str]":
         """Any program, with the environment of this stack."""
         environ = {**self.environ, **(more or {})}
