@@ -20,11 +20,12 @@ from climate.service.leases.leases import Listing
 from climate.settings import Settings
 from tests.conftest import ADMIN, Clock
 from tests.real_openstack import accounts
-from tests.real_openstack.conftest import MARKS, People
+from tests.real_openstack.conftest import MARKS, SECONDS, People
 from tests.real_openstack.leases import OWNER, STRANGER, pools
 from tests.service.blazar_import.blazar_factory import host, lease
 from tests.service.blazar_import.recordings import number
 from tests.service.lease_actions import run_due
+from tests.system.stack import await_so
 
 pytestmark = MARKS
 
@@ -49,6 +50,10 @@ def of_blazar(people: People, name: str, *names: str) -> None:
         compute.set_aggregate_metadata(made, **{ZONE: f"{ZONE_PREFIX}{name}", OWNED_BY: project})
     for each in names:
         compute.add_host_to_aggregate(made, each)
+
+
+def statuses(climate: Climate) -> dict[str, str]:
+    return {one.name: str(one.status) for one in leases.listed(climate, ADMIN, Listing())}
 
 
 def owned(people: People, lease: BlazarLease) -> BlazarLease:
@@ -79,11 +84,13 @@ def test_leases_with_servers_go_on_in_place_of_blazar(people: People, climate: C
     assert people.boot(OWNER, NOW).hypervisor_hostname == "h1"
 
     clock.forward(hours=1)
-    for _ in range(20):
+
+    def is_over() -> bool:
         run_due(climate)
-        clock.forward(minutes=1)
-    statuses = {one.name: str(one.status) for one in leases.listed(climate, ADMIN, Listing())}
-    assert statuses == {"now": "TERMINATED", "next": "ACTIVE"}
+        clock.forward(seconds=5)
+        return statuses(climate) == {"now": "TERMINATED", "next": "ACTIVE"}
+
+    await_so(is_over, SECONDS, "the end of one lease and the start of the next")
     after = pools(people)
     assert (after[FREEPOOL], after[NEXT], after.get(NOW)) == ({"h1"}, {"h2"}, None)
     assert people.is_gone(mine.id)
