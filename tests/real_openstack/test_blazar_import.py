@@ -33,7 +33,7 @@ NOW, NEXT = str(number("now-")), str(number("next-"))
 
 
 @pytest.fixture
-def climate(
+def empty(
     people: People, with_blazar_filter: None, engine: Engine, clock: Clock, plugins: Mapping[str, ResourcePlugin]
 ) -> Climate:
     """Return an engine without hosts, over that Nova."""
@@ -60,7 +60,7 @@ def owned(people: People, lease: BlazarLease) -> BlazarLease:
     return replace(lease, project_id=people.users[OWNER].current_project_id)
 
 
-def test_leases_with_servers_go_on_in_place_of_blazar(people: People, climate: Climate, clock: Clock) -> None:
+def test_leases_with_servers_go_on_in_place_of_blazar(people: People, empty: Climate, clock: Clock) -> None:
     of_blazar(people, FREEPOOL, "h2")
     of_blazar(people, NOW, "h1")
     of_blazar(people, NEXT)
@@ -75,10 +75,10 @@ def test_leases_with_servers_go_on_in_place_of_blazar(people: People, climate: C
         ),
     )
 
-    report = run_import(climate, data)
+    report = run_import(empty, data)
     assert (report.refusals, report.hosts, report.leases, report.allocations) == ((), 2, 2, 2)
-    assert reconcile.correct(climate) == 0
-    lease_pools.reconcile(climate)
+    assert reconcile.correct(empty) == 0
+    lease_pools.reconcile(empty)
     assert pools(people) == before
     assert people.look(mine.id).status == ACTIVE
     assert people.boot(OWNER, NOW).hypervisor_hostname == "h1"
@@ -86,9 +86,9 @@ def test_leases_with_servers_go_on_in_place_of_blazar(people: People, climate: C
     clock.forward(hours=1)
 
     def is_over() -> bool:
-        run_due(climate)
+        run_due(empty)
         clock.forward(seconds=5)
-        return statuses(climate) == {"now": "TERMINATED", "next": "ACTIVE"}
+        return statuses(empty) == {"now": "TERMINATED", "next": "ACTIVE"}
 
     await_so(is_over, SECONDS, "the end of one lease and the start of the next")
     after = pools(people)
@@ -97,4 +97,4 @@ def test_leases_with_servers_go_on_in_place_of_blazar(people: People, climate: C
     assert people.look(theirs.id).status == ACTIVE
     assert people.boot(OWNER, NEXT).hypervisor_hostname == "h2"
     assert people.boot(STRANGER, NEXT) is None
-    assert check.differences(climate) == []
+    assert check.differences(empty) == []
