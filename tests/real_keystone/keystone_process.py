@@ -39,6 +39,8 @@ enabled = false
 HOOK = """
 import sys
 
+keepalive = 600  # seconds: a client would send its next request on a connection that is being closed
+
 
 def post_fork(server, worker):
     sys.argv = sys.argv[:1]  # oslo.config reads the arguments of the process, which are gunicorn's
