@@ -33,7 +33,7 @@ SETTINGS = {
     "CLIMATE_IDENTITY": "keystone",
     "CLIMATE_KEYSTONE_CLOUD": "keystone",
     "CLIMATE_KEYSTONE_CACHE_SECONDS": "0",
-    "CLIMATE_KEYSTONE_SECONDS": "600",
+    "CLIMATE_KEYSTONE_SECONDS": "60",
     "CLIMATE_WEB_PROCESSES": "1",
 }
 SIZE = ("--flavor", "m1.nano", "--image", "demo", "--network", "private")
