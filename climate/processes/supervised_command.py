@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from uuid import UUID, uuid4
 
-from climate import process_supervisor
-from climate.process_supervisor import RUN_ID
+from climate.processes import process_supervisor
+from climate.processes.process_supervisor import RUN_ID
 
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 """Search path of an operator's command."""

@@ -11,14 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from climate import process_supervisor, supervised_command
-from climate.supervised_command import Run
+from climate.processes import process_supervisor, supervised_command
+from climate.processes.supervised_command import Run
 
 PATIENCE = 60.0
 
 CALLER = """
 import sys
-from climate import supervised_command
+from climate.processes import supervised_command
 supervised_command.execute(supervised_command.Run(sys.argv[1:], 600))
 """
 
