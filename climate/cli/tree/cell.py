@@ -69,7 +69,7 @@ def add(name: str, parent: bool | None, child: bool | None, local: bool, ask: Se
 
 
 def _add_here(name: str, is_parent: bool, link: Mapping[str, Any], ask: Sequence[str]) -> None:
-    from climate import cell_links
+    from climate.adapters import cell_links
 
     fields = {"database": "virtual_host"}
     given = {fields.get(key, key): value for key, value in link.items() if value is not None} | _asked(ask)
