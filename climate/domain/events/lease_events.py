@@ -15,8 +15,9 @@ from uuid import UUID
 
 from climate.domain import facts
 from climate.domain.errors import Busy, IllegalMove, InvalidInput, InvalidPeriod
+from climate.domain.events.event import Event
 from climate.domain.facts import Fact, PlannedEvent
-from climate.domain.lease import Event, Lease
+from climate.domain.lease import Lease
 from climate.domain.period import Period
 from climate.domain.status import (
     CANCELLED,

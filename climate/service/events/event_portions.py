@@ -16,10 +16,11 @@ from sqlalchemy import Connection
 from climate.cloud import Fenced, InUse, LendsTogether, Loan, NotYet, Return, TakesBackTogether, Trouble
 from climate.context import Climate
 from climate.database.connections import alone
+from climate.domain.events.event import Event
 from climate.domain.facts import Fact
 from climate.domain.hosts import pools
 from climate.domain.hosts.pools import HostPlace, OnEnd
-from climate.domain.lease import Event, Lease, Reservation
+from climate.domain.lease import Lease, Reservation
 from climate.domain.status import EventKind
 from climate.service import transaction
 from climate.service.events import cloud_steps, events, handover

@@ -5,8 +5,9 @@ from datetime import datetime
 from sqlalchemy import Connection
 
 from climate.domain import facts
+from climate.domain.events.event import Event
 from climate.domain.facts import EventClaimed, EventClaimTakenBack, Fact
-from climate.domain.lease import Event, Lease, fold
+from climate.domain.lease import Lease, fold
 from climate.domain.policy import Caller
 from climate.domain.status import IN_PROGRESS
 from climate.store.journal import journal
