@@ -84,7 +84,12 @@ def _binding(inquiry: Inquiry, known: Known, found: Found) -> Binding:
         return Binding("between", "It would fit outside the given windows")
     if _fits(wanted, _read(inquiry, replace(wanted, in_maintenance=True))):
         return Binding("maintenance", "Hosts that would suffice are in maintenance windows")
-    for place, demand in enumerate(known.demands):
+    return _binding_demand(wanted, unlimited)
+
+
+def _binding_demand(wanted: Wanted, unlimited: Known) -> Binding:
+    """Return the first reservation that does not fit alone; if each does, only their sum is too much."""
+    for place, demand in enumerate(unlimited.demands):
         if demand is not None and not _fits(wanted, replace(unlimited, demands=(demand,))):
             return Binding(demand.kind, _taken(demand), place)
     return Binding("together", "Each of the reservations would fit, but not all of them together")

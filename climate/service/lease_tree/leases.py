@@ -80,11 +80,7 @@ def create(climate: Climate, caller: Caller, order: Order, key: Key | None = Non
         try:
             made = leases.create(climate, caller, order, key, dry_run=dry_run)
         except tree_shares.NOT_HERE as refusal:
-            only = all(tree_shares.is_only_for_here(climate, spec) for spec in order.reservations)
-            silent = None if only or climate.children.active() else tree_shares.silence(climate.children.silent())
-            if silent:
-                raise NotEnoughHosts(f"{refusal}{silent}") from None
-            if only or not climate.children.active():
+            if not _may_lie_in_children(climate, order, refusal):
                 raise
         else:
             if not made.parts or dry_run:
@@ -94,6 +90,17 @@ def create(climate: Climate, caller: Caller, order: Order, key: Key | None = Non
             return resumed
         run(climate, idempotency.forget, caller, key)
     return _placed(climate, caller, order, key, dry_run=dry_run)
+
+
+def _may_lie_in_children(climate: Climate, order: Order, refusal: ClimateError) -> bool:
+    """Return whether children may give what is refused here. Raise NotEnoughHosts with their names if none answers."""
+    if all(tree_shares.is_only_for_here(climate, spec) for spec in order.reservations):
+        return False
+    if climate.children.active():
+        return True
+    if silent := tree_shares.silence(climate.children.silent()):
+        raise NotEnoughHosts(f"{refusal}{silent}") from None
+    return False
 
 
 def _resumed(climate: Climate, caller: Caller, known: Lease, order: Order) -> Lease | None:

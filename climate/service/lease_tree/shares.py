@@ -110,6 +110,11 @@ def _places(climate: Climate, spec: Any, children: Sequence[Child]) -> Places:
     kind, name = (ZONE, str(zone)) if cell is None else (CELL, str(cell))
     if _names_this(climate, spec):
         return Places(is_here=True, children=(), named=f"{kind} {name}")
+    return Places(is_here=False, children=_children_called(children, kind, name), named=f"{kind} {name[:200]}")
+
+
+def _children_called(children: Sequence[Child], kind: str, name: str) -> list[Child]:
+    """Return the children of that kind and name; raise InvalidInput for none, and for several cells."""
     named = [child for child in children if child.kind == kind and _is_called(child, name)]
     if not named:
         known = "a child zone" if kind == ZONE else "a cell below it"
@@ -117,7 +122,7 @@ def _places(climate: Climate, spec: Any, children: Sequence[Child]) -> Places:
     if kind == CELL and len(named) > 1:
         paths = ", ".join(sorted(child.name for child in named)[:5])
         raise InvalidInput(f"cell {name[:80]!r} may be {paths}: give the path")
-    return Places(is_here=False, children=named, named=f"{kind} {name[:200]}")
+    return named
 
 
 def _is_called(child: Child, name: str) -> bool:
@@ -128,7 +133,7 @@ def _share(climate: Climate, caller: Caller, order: Order, places: Places) -> Sh
     """Return the split of the last reservation; None: all of it is here. Raises NotEnoughHosts."""
     spec = order.reservations[-1]
     across = bool(spec.get("across"))
-    own, refusal = 0, NotEnoughHosts(f"Not enough hosts available: {spec['min']} wanted in {places.named}")
+    own, refusal = 0, f"Not enough hosts available: {spec['min']} wanted in {places.named}"
     if places.is_here:
         reason = _refusal_here(climate, caller, _filled(order) if across else order)
         if reason is None:
@@ -136,17 +141,18 @@ def _share(climate: Climate, caller: Caller, order: Order, places: Places) -> Sh
         if isinstance(reason, InvalidRequirements) and not places.children:
             raise reason
         own = _own_hosts(climate, caller, order) if across else 0
-        refusal = NotEnoughHosts(str(reason))
+        refusal = str(reason)
     least, most = int(spec["min"]), int(spec["max"])
     offers, silent = _offers(climate, caller, order, places.children, 1 if across else least)
     share = _split(own, offers, least, most) if across else _whole(offers, least, most)
-    if share is None and own >= least:
-        return None
-    if share is None:
-        offered = ", ".join(str(offer.hosts) for offer in offers) or "none"
-        skipped = () if places.named else climate.children.silent()
-        raise NotEnoughHosts(f"{refusal}; children offer {offered}{silence([*skipped, *silent])}")
-    return share
+    if share is not None or own >= least:
+        return share
+    skipped = () if places.named else climate.children.silent()
+    raise NotEnoughHosts(f"{refusal}; {_offered(offers)}{silence([*skipped, *silent])}")
+
+
+def _offered(offers: Sequence[Offered]) -> str:
+    return f"children offer {', '.join(str(offer.hosts) for offer in offers) or 'none'}"
 
 
 def _filled(order: Order) -> Order:
