@@ -83,12 +83,12 @@ def _apart(demands: Sequence[Demand]) -> list[list[int]]:
     """Return the demands in groups that have no candidates in common."""
     group = list(range(len(demands)))
     owner: dict[int, int] = {}
-    for place, demand in enumerate(demands):
+    for index, demand in enumerate(demands):
         for host in {*demand.candidates, *_stay(demand)}:
-            first, own = group[owner.setdefault(host, place)], group[place]
+            first, own = group[owner.setdefault(host, index)], group[index]
             if first != own:
                 group = [first if one == own else one for one in group]
-    return [[place for place, one in enumerate(group) if one == name] for name in dict.fromkeys(group)]
+    return [[index for index, one in enumerate(group) if one == name] for name in dict.fromkeys(group)]
 
 
 def _matched(demands: Sequence[Demand], rooms: Rooms, work: Work | None = None) -> list[Mapping[int, int]] | None:

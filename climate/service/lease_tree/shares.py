@@ -79,14 +79,14 @@ def shares(climate: Climate, caller: Caller, order: Order, without: frozenset[Ch
     """
     children = climate.children.active()
     result: dict[int, Share] = {}
-    for place, spec in enumerate(order.reservations):
+    for index, spec in enumerate(order.reservations):
         if spec.get("resource_type") == HOST_TYPE:
-            so_far = replace(order, reservations=order.reservations[: place + 1], shares=dict(result), hold=None)
+            so_far = replace(order, reservations=order.reservations[: index + 1], shares=dict(result), hold=None)
             places = _places(climate, spec, children)
             left = [child for child in places.children if child not in without]
             share = _share(climate, caller, so_far, replace(places, children=left))
             if share:
-                result[place] = share
+                result[index] = share
     return result
 
 

@@ -135,7 +135,7 @@ def _together(conn: Connection, wanted: Sequence[Wanted[T]], beside: Beside[T], 
 
 
 def _settled_results(wanted: Sequence[Wanted[T]], asked: Sequence[int]) -> dict[int, T]:
-    return {place: one.settled.result for place, one in enumerate(wanted) if one.settled and place not in asked}
+    return {index: one.settled.result for index, one in enumerate(wanted) if one.settled and index not in asked}
 
 
 def _offers(conn: Connection, chosen: Mapping[int, Wanted[T]], beside_results: Callable[[Ask], Ask]) -> _Offers:
@@ -180,17 +180,17 @@ def as_many_as_possible(conn: Connection, asked: Sequence[tuple[ResourcePlugin, 
     """
     together = frozenset(ask.reservation_id for _, ask in asked)
     offers = []
-    for place, (plugin, ask) in enumerate(asked):
+    for index, (plugin, ask) in enumerate(asked):
         wanted = replace(ask, together=together)
         offer = offer_of(conn, plugin, wanted)
         if offer is None or offer.kind != HOSTS:
             return None
-        offers.append((place, plugin, wanted, replace(offer, read=partial(_no_least, offer.read))))
+        offers.append((index, plugin, wanted, replace(offer, read=partial(_no_least, offer.read))))
     try:
         found = _settled(conn, offers)
     except (*SHORTAGES, TooComplex, Unmatchable):
         return None
-    return [found[place] for place in range(len(asked))]
+    return [found[index] for index in range(len(asked))]
 
 
 def _no_least(read: Callable[[Connection], Candidates], conn: Connection) -> Candidates:

@@ -51,13 +51,13 @@ def parts(
 ) -> list[Part]:
     """Return the reservations of an order; raise InvalidInput for an unknown resource type."""
     result = []
-    for place, given in enumerate(reservations):
+    for index, given in enumerate(reservations):
         resource_type = given.get("resource_type")
         if resource_type not in climate.plugins:
             known = ", ".join(sorted(climate.plugins))
             raise InvalidInput(f"The {resource_type} resource type is not supported; known are: {known}")
         spec = {name: value for name, value in given.items() if name != "resource_type"}
-        result.append(Part(climate.plugins[str(resource_type)], spec, shares.get(place)))
+        result.append(Part(climate.plugins[str(resource_type)], spec, shares.get(index)))
     if len({is_preemptible(part.spec) for part in result}) > 1:
         raise InvalidInput(
             "preemptible must be true for all reservations of a lease, or for none: a lease gives way as a whole"
@@ -102,10 +102,10 @@ def reserve(
     `common` is the same for all; `liked` are the preferred hosts by index.
     """
 
-    def wanted(place: int) -> Wanted[PlannedReservation]:
-        part = asked[place]
+    def wanted(index: int) -> Wanted[PlannedReservation]:
+        part = asked[index]
         own_id = part.id or time_ordered_id()
-        ask, share = replace(common, new_id=own_id, liked=liked(place), spec=part.spec), part.share
+        ask, share = replace(common, new_id=own_id, liked=liked(index), spec=part.spec), part.share
         if share and not share.hosts:
             spec = {**ask.terms, **part.spec}
             nothing = PlannedReservation(ask.new_id, part.plugin.resource_type, spec, parts=share.parts)
@@ -113,7 +113,7 @@ def reserve(
         here_only = here(ask, share.hosts) if share else ask
         return Wanted(lambda: part.plugin, here_only, partial(_planned, part, ask))
 
-    return tuple(joint_allocation.allocate(conn, [wanted(place) for place in range(len(asked))], _beside))
+    return tuple(joint_allocation.allocate(conn, [wanted(index) for index in range(len(asked))], _beside))
 
 
 def _beside(ask: Ask, planned: Sequence[PlannedReservation]) -> Ask:

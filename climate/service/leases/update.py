@@ -173,7 +173,7 @@ class Change:
 def apply(conn: Connection, climate: Climate, grant: Grant, change: Change) -> Lease:
     """Plan and record the changes. A refusal is raised before anything of it is written."""
     lease, now = change.lease, change.now
-    liked = {r.id: grant.gate.liked(place) for place, r in enumerate(lease.reservations)}
+    liked = {r.id: grant.gate.liked(index) for index, r in enumerate(lease.reservations)}
     losing = giving_way.reservations(change.losers)
     wish = _Wish(lease, grant.caller, change.changes, now, change.patient, lease.period, liked, losing)
     facts = _facts(conn, climate, wish)

@@ -140,8 +140,8 @@ def _change(
     is_short = False
     # The last one first if they move to later times, so that each one leaves before the next one needs its place.
     backwards = changes.move_by < ZERO
-    for place, lease in enumerate(affected if backwards else reversed(affected)):
-        own = replace(grant, gate=gates.at(place))
+    for index, lease in enumerate(affected if backwards else reversed(affected)):
+        own = replace(grant, gate=gates.at(index))
         try:
             own_changes = _changes(series, lease, changes)
             wish = Change(lease, own_changes, now, patient or is_second, turn, _again(conn, losers))

@@ -113,7 +113,7 @@ def _statement(listing: Listing, source: Source, wanted: Collection[str]) -> Tex
     keys.append(("s.id", keys[-1][1]))
     after = ""
     if listing.marker is not None:
-        marks = ", ".join(f"{value} AS k{place}" for place, (value, _) in enumerate(keys))
+        marks = ", ".join(f"{value} AS k{index}" for index, (value, _) in enumerate(keys))
         after = f"CROSS JOIN (SELECT {marks} {source.rows} WHERE s.id = CAST(:marker AS uuid)) AS k"
         conditions.append(_behind(keys))
     order = ", ".join(f"{value} {'DESC' if descending else 'ASC'}" for value, descending in keys)
@@ -144,9 +144,9 @@ def _try_patterns(conn: Connection, patterns: Sequence[str]) -> None:
 def _behind(keys: Sequence[tuple[str, bool]]) -> str:
     """Return the condition that a server comes after the marker in an order that may go up and down."""
     steps = []
-    for place, (value, descending) in enumerate(keys):
-        same = [f"{earlier} = k.k{number}" for number, (earlier, _) in enumerate(keys[:place])]
-        steps.append(" AND ".join([*same, f"{value} {'<' if descending else '>'} k.k{place}"]))
+    for index, (value, descending) in enumerate(keys):
+        same = [f"{earlier} = k.k{number}" for number, (earlier, _) in enumerate(keys[:index])]
+        steps.append(" AND ".join([*same, f"{value} {'<' if descending else '>'} k.k{index}"]))
     return f"({' OR '.join(f'({step})' for step in steps)})"
 
 
