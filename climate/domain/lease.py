@@ -55,7 +55,7 @@ class Reservation:
     """Set if it got other hosts while it was active."""
     addresses: tuple[AddressHold, ...] = ()
     parts: tuple[lease_part.Part, ...] = ()
-    """Shares in child zones and cells."""
+    """Parts in child zones and cells."""
     aggregate_id: int | None = field(default=None, compare=False)
     """Id of its aggregate in the cloud, if known. No fact holds it, because the cloud may recreate the aggregate."""
     amounts: tuple[AmountHold, ...] = ()
@@ -119,7 +119,7 @@ class Lease:
 
     @property
     def parts(self) -> tuple[lease_part.Part, ...]:
-        """Return the shares of all its reservations in child zones and cells."""
+        """Return the parts of all its reservations in child zones and cells."""
         return tuple(part for reservation in self.reservations for part in reservation.parts)
 
     def reservation(self, reservation_id: UUID) -> Reservation:
