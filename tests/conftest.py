@@ -11,8 +11,10 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import get_ident
+from typing import Any
 
 import pytest
+import structlog
 from hypothesis import HealthCheck, settings
 from sqlalchemy import Connection, Engine, event
 from sqlalchemy.engine import make_url
@@ -135,6 +137,13 @@ def hang_up() -> None:
     """Programs that tests start are to hear when the terminal is gone, also where `nohup` keeps the tests from it."""
     if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
         signal.signal(signal.SIGHUP, lambda number, frame: None)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def plain_tracebacks() -> None:
+    """Logs that a test does not configure have tracebacks without local variables: to draw those takes seconds."""
+    plain: Any = structlog.dev.plain_traceback
+    structlog.dev.ConsoleRenderer.get_active().exception_formatter = plain
 
 
 @pytest.fixture(scope="session")
