@@ -34,7 +34,7 @@ from climate.settings import Settings
 from climate.store.engine import connect
 from climate.store.tables import metadata
 from tests.campaign import length
-from tests.databases import Databases, Restored, connected, unsafe
+from tests.databases import Databases, Restored, connected, unsafe, without_autovacuum
 from tests.installed_plugins import installed_plugins
 
 pytest_plugins = ("tests.netlab.netlab_option",)
@@ -160,7 +160,7 @@ def server_url() -> Iterator[str]:
         Path(folder).chmod(0o755)
         home = Path(folder) / "stores"
         with embedded.run(home, Settings(home=home, redis_url="redis://unused")) as stores:
-            yield stores.database_url
+            yield without_autovacuum(stores.database_url)
 
 
 @pytest.fixture(scope="session")
