@@ -62,6 +62,11 @@ MUTANTS = (
             ("climate/store/allocation/hosts.py", "still = _still_free(conn, taken, wanted)", "still = taken"),
             (
                 "climate/store/allocation/hosts.py",
+                "still = [number for number, is_free in looked_at if is_free]",
+                "still = taken",
+            ),
+            (
+                "climate/store/allocation/hosts.py",
                 "still = _still_free(conn, candidates, wanted)",
                 "still = candidates",
             ),
@@ -69,6 +74,31 @@ MUTANTS = (
         [
             f"{RACES}::test_a_host_is_removed_while_a_booking_waits_for_its_row",
             f"{RACES}::test_one_host_many_writers",
+        ],
+    ),
+    Mutant(
+        "few hosts are not looked at again once their rows are locked",
+        [
+            (
+                "climate/store/allocation/hosts.py",
+                "still = [number for number, is_free in looked_at if is_free]",
+                "still = taken",
+            )
+        ],
+        ["tests/store/allocation/test_host_queries.py::test_all_rows_that_a_search_locks_are_noted"],
+    ),
+    Mutant(
+        "whether few hosts still suit is not asked again",
+        [
+            (
+                "climate/store/allocation/host_queries.py",
+                "few_anywhere=_looked_at_again(anywhere.where(suitable)),",
+                "few_anywhere=_looked_at_again(anywhere),",
+            )
+        ],
+        [
+            "tests/store/allocation/test_host_queries.py"
+            "::test_a_host_that_still_suits_is_picked_in_place_of_those_that_do_not"
         ],
     ),
     Mutant(
