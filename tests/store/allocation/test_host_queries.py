@@ -11,16 +11,16 @@ from sqlalchemy import ColumnElement, Text, TextClause, case, cast, func, null, 
 from climate.context import Climate
 from climate.domain.hosts.requirements import AllOf
 from climate.domain.period import Period
+from climate.store import locks
 from climate.store.allocation import host_queries, hosts
 from climate.store.allocation.hosts import FEW, HostRequest, TryPatiently
 from tests.conftest import Clock
+from tests.lock_waits import await_blocked
 from tests.scenarios.test_statement_counts import counted
-from tests.system.stack import await_so
 
 LOCK = 4711
 """Advisory lock for which the search waits, after it has taken its snapshot and before it locks a row."""
 
-WAITING = text("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted AND objid = :lock")
 TAKEN = text("""
     INSERT INTO allocations (host, during, kind, state)
     SELECT id, tstzrange('2020-01-01Z', '2190-01-01Z'), 'hold', 'held' FROM hosts WHERE id <> :spared
@@ -70,7 +70,7 @@ def picking(climate: Climate, wanted: HostRequest, change: TextClause, spared: i
         other.commit()
         try:
             picked = pool.submit(_pick)
-            await_so(lambda: bool(other.scalar(WAITING, {"lock": LOCK})), 60, "the search waits")
+            await_blocked(climate.engine, picked.done)
             other.execute(change, {"spared": spared})
             other.commit()
         finally:
@@ -110,6 +110,33 @@ def test_all_rows_that_a_search_locks_are_noted(climate: Climate, clock: Clock, 
     with picking(climate, request(clock, 2), TAKEN) as result:
         assert isinstance(result, TryPatiently)
         assert len(result.at_hand) == 3
+
+
+def test_many_hosts_are_looked_at_again_once_their_rows_are_locked(climate: Climate, clock: Clock, stops: None) -> None:
+    with climate.engine.begin() as conn:
+        conn.execute(MORE_HOSTS, {"count": FEW})
+    with picking(climate, request(clock, FEW), TAKEN) as result:
+        assert isinstance(result, TryPatiently)
+
+
+@pytest.mark.parametrize("change", [TAKEN, CLOSED], ids=["allocated", "no longer reservable"])
+def test_hosts_that_change_while_a_patient_search_waits_for_their_rows_are_not_picked(
+    climate: Climate, clock: Clock, change: TextClause
+) -> None:
+    def _pick() -> tuple[int, ...]:
+        with climate.engine.begin() as conn:
+            return hosts.pick(conn, request(clock, 1), patient=True)
+
+    with ThreadPoolExecutor(1) as pool, climate.engine.connect() as other:
+        try:
+            locks.lock_hosts(other, list(range(1, 9)))
+            picked = pool.submit(_pick)
+            await_blocked(climate.engine, picked.done)
+            other.execute(change, {"spared": 3})
+            other.commit()
+        finally:
+            other.rollback()
+        assert picked.result() == (3,)
 
 
 @pytest.mark.parametrize(("most", "statements"), [(1, 1), (8, 1), (FEW, 2)])
