@@ -138,6 +138,7 @@ def show(host_id: str) -> ResponseReturnValue:
         "host.html",
         host=host,
         health=health,
+        resident=pools.resident(engine, own, host.id),
         row=row.rows[0] if row.rows else None,
         windows=maintenance.listed(engine, own, WindowFilter(host=host.id)),
         history=[_told(entry) for entry in reversed(reservable.history(engine, own, host_id)[-MOST_HISTORY:])],

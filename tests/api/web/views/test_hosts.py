@@ -137,11 +137,23 @@ def test_recycling_says_what_it_waits_for_and_until_when(climate: Climate, clock
     assert isinstance(climate.cloud, FakeCloud)
     _, number, _ = ended(climate, clock, climate.cloud, recycle_deadline="move")
     following(climate, clock, number, minutes=60)
-    for path in ("/ui/hosts", "/ui/hosts/pools/recycling"):
+    for path in ("/ui/hosts", "/ui/hosts/pools/recycling", f"/ui/hosts/{number}"):
         text = admin.text(path)
         assert "1 server still there" in text
         assert re.search(r"Waits for its servers until <time[^>]*>[^<]+</time>, then: move", text)
         assert "next: next from" in text
+
+
+def test_host_without_a_deadline_waits_until_its_servers_leave(
+    climate: Climate, clock: Clock, admin: Browser, pages: Flask
+) -> None:
+    assert isinstance(climate.cloud, FakeCloud)
+    lease, number, _ = ended(climate, clock, climate.cloud)
+    text = admin.text(f"/ui/hosts/{number}")
+    assert "Waits until its servers leave by themselves; 1 server still there" in text
+    assert f'<a href="/ui/leases/{lease.id}">the lease that is over</a>' in text
+    other = next(host for host in range(1, 9) if host != number)
+    assert "Waits" not in admin.text(f"/ui/hosts/{other}")
 
 
 def test_pool_of_hosts_that_are_not_registered_says_so(cloud: World) -> None:
