@@ -8,7 +8,7 @@ from flask import Response, flash, redirect, render_template, request
 from flask.typing import ResponseReturnValue
 from structlog.contextvars import bind_contextvars
 
-from api.request_context import caller, climate
+from api.request_context import caller, climate, identity
 from api.reservation.ids import marker_id, path_id
 from api.reservation.zone_tree import over_the_tree
 from api.web import form_fields, lease_words, search_words
@@ -66,6 +66,7 @@ def list_all() -> ResponseReturnValue:
         given=given,
         following=following,
         statuses=STATUSES,
+        names=identity().names((), {one.project_id for one in known} if everybody else ()),
         words=lease_words,
     )
 

@@ -12,7 +12,7 @@ from climate.context import Climate
 from tests.api.compute.api_clients import World
 from tests.api.reservation.api_clients import Person, run_due
 from tests.api.web.page_clients import Browser, signed_in
-from tests.conftest import Clock
+from tests.conftest import ADMIN, Clock
 
 PAGES = ("/ui/failed-events", "/ui/audit", "/ui/past", "/ui/power", "/ui/tree")
 
@@ -31,6 +31,7 @@ def test_failed_event_is_listed_and_runs_again(climate: Climate, clock: Clock, p
     text = admin.text("/ui/failed-events")
     assert "start_lease" in text
     assert "late" in text
+    assert '<span title="project">project by name</span>' in text
     form = next(one for one in [admin.form("/ui/failed-events", action) for action in _actions(text)])
     assert admin.post(form.action, form.fields).status_code == 303
 
@@ -51,6 +52,21 @@ def test_audit_trail_shows_both_sides_and_is_filtered(pages: Flask, admin: Brows
     assert "<code>leases</code>" in only
     assert "No change matches." in admin.text("/ui/audit?author=nobody")
     admin.text("/ui/audit?since=never", 400)
+
+
+def test_audit_trail_has_names_and_is_filtered_by_them(pages: Flask, admin: Browser) -> None:
+    asker = Person(pages, "admin")
+    asker.done(asker("PUT", "/limits/project", {"leases": 5}))
+    window = {"host_id": "2", "start_date": "2030-01-05 10:00", "end_date": "2030-01-05 11:00", "reason": "memory"}
+    asker.done(asker("POST", "/maintenances", window), 201)
+    text = admin.text("/ui/audit")
+    author = ADMIN.user_id
+    assert f'<span>{author} by name</span><div class="soft"><code>{author}</code></div>' in text
+    assert '<span title="project">project by name</span>' in text
+    assert '<code>host_id</code>: <span title="2">h2</span>' in text
+    for given in (f"author={author}+by+name", f"author={author}", "project=project+by+name", "project=project"):
+        assert "project by name" in admin.text(f"/ui/audit?{given}"), given
+    assert "No change matches." in admin.text("/ui/audit?project=project+by")
 
 
 def test_pools_as_they_were(climate: Climate, pages: Flask, admin: Browser) -> None:
