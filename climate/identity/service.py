@@ -114,7 +114,7 @@ class Identity:
         with reading(self.engine) as conn:
             user = users.find(conn, Who(name=user_name)) if user_name else None
             project = projects.find(conn, Who(name=project_name)) if project_name else None
-        return user and user.id, project and project.id
+        return (user.id if user else None), (project.id if project else None)
 
     def revoke(self, conn: Connection, kind: str, subject: str, owner: str | None = None) -> None:
         """Revoke all tokens that name the subject and were issued until now, effective everywhere within a second.
