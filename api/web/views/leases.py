@@ -24,6 +24,7 @@ from climate.service.leases import lease_hosts, leases
 from climate.service.leases.update import Changes
 from climate.service.notifications import delivery
 from climate.service.sharing import access
+from climate.service.subleases import listing
 from climate.service.waiting_list import places
 from climate.store.leases.leases import Listing
 from climate.store.notices.calendar_feeds import Entry
@@ -93,11 +94,19 @@ def show(lease_id: str) -> ResponseReturnValue:
         lines={lease.id: place} if place else {},
         longer=_longer(lease) if at is None and caller().has("member") and known_as in CHANGE else [],
         relation=known_as,
+        subleases=_subleases(lease) if known_as is Access.OWNER else {},
         bootable=may_boot(lease.project_id, lease.sharing, caller()),
         words=lease_words,
         moment_value=form_fields.local(lease.period.end),
         lengths=search_words,
     )
+
+
+def _subleases(lease: Lease) -> dict[str, str]:
+    """Return the names of the sub-leases of a lease by their ids; without any, nothing is read."""
+    if not lease_words.subleases(lease):
+        return {}
+    return {str(one.id): one.name for one in listing.of_parent(climate(), caller(), lease.id)}
 
 
 def _longer(lease: Lease) -> list[tuple[timedelta, str]]:

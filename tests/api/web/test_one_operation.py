@@ -14,7 +14,7 @@ READERS = frozenset(
     {
         *("get", "listed", "history", "present", "of", "estimated", "report", "at", "read", "explain", "hosts_of"),
         *("named", "projects", "credentials", "preferences", "of_resource", "of_servers", "of_token", "info", "find"),
-        *("who", "console_output", "scheduling", "calendar", "through", "relation", "resident"),
+        *("who", "console_output", "scheduling", "calendar", "through", "relation", "resident", "of_parent", "names"),
     }
 )
 """Operations that change nothing."""
