@@ -60,7 +60,7 @@ def test_change_between_the_page_and_its_stream_is_shown(open_browser: Open, pag
     with open_browser() as demo:
         demo.sign_in("demo", pages.password("demo"))
         held: list[Route] = []
-        demo.page.route("**/ui/events?*", held.append)
+        demo.page.route("**/ui/events?*", lambda route: held.append(route))
         with demo.page.expect_request("**/ui/events?*"):
             page = demo.go("/ui/leases")
         pages.climate("lease", "create", "in-between", *SPECS)

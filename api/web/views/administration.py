@@ -13,6 +13,7 @@ from api.reservation.ids import path_id
 from api.web import form_fields
 from api.web.blueprint import PREFIX, page
 from climate.compute.cells import neighbours
+from climate.compute.cells.state import state
 from climate.compute.zones import registry
 from climate.domain.audit import AuditKind
 from climate.domain.errors import ClimateError, InvalidInput
@@ -180,6 +181,9 @@ def tree() -> ResponseReturnValue:
     """Show the zones and cells below this deployment, with their state and capacity."""
     cloud = compute()
     zones = registry.listed(cloud) if cloud is not None else []
-    cells = neighbours.listed(cloud) if cloud is not None else []
+    now = datetime.now(UTC)
+    cells = (
+        [(cell, state.described(cloud, cell, now)) for cell in neighbours.listed(cloud)] if cloud is not None else []
+    )
     name = registry.info(cloud).get("name", "") if cloud is not None else ""
-    return render_template("tree.html", name=name, zones=zones, cells=cells, now=datetime.now(UTC))
+    return render_template("tree.html", name=name, zones=zones, cells=cells)

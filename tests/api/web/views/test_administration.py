@@ -6,6 +6,10 @@ import pytest
 from flask import Flask
 from sqlalchemy import update
 
+from climate.compute.cells import neighbours
+from climate.compute.cells.cell import Cell
+from climate.compute.cells.state import report, state
+from climate.compute.store.cells import cells
 from climate.compute.store.tables.zones import zones
 from climate.compute.zones import registry
 from climate.context import Climate
@@ -95,6 +99,34 @@ def test_power_is_drawn_against_the_backlog(pages: Flask, admin: Browser) -> Non
     text = admin.text("/ui/power")
     assert "<rect" in text
     assert "1 hosts with power settings that are on" in text
+
+
+def test_tree_has_cells_at_every_level_with_what_they_report(cloud: World) -> None:
+    admin, compute = signed_in(cloud.app, "admin"), cloud.here.compute
+    for name in ("east", "silent"):
+        neighbours.create(compute, Cell(name))
+    neighbours.create(compute, Cell("above", is_parent=True))
+    with compute.engine.begin() as conn:
+        now = compute.now(conn)
+        mine = state.total(compute, conn)
+        told = {
+            "capabilities": {"gpu": ["a100", "<b>"]},
+            "capacities": mine.capacities,
+            "offers": {},
+            "children": [{"name": "deep", "state": "up", "age": 1.0, "capacities": {"ram_free": {"total_mb": 77}}}],
+        }
+        below = {"name": "middle", "state": "mute", "age": None, "children": told["children"]}
+        assert cells.store_report(conn, "east", report.read({**told, "children": [below]}), now, now)
+    text = admin.text("/ui/tree")
+    states = re.findall(r'cell <strong>(\w+)</strong> <span class="status status-(\w+)"', text)
+    expected = {"above": "active", "east": "active", "silent": "mute", "middle": "mute", "deep": "active"}
+    assert dict(states) == expected
+    assert "gpu=a100,&lt;b&gt;" in text
+    total = mine.capacities["ram_free"]
+    assert total["units_by_mb"]
+    size, count = next(iter(total["units_by_mb"].items()))
+    assert f"<dt>Memory free</dt><dd>{total['total_mb']} MB; {count} of {size} MB" in text
+    assert "<dt>Memory free</dt><dd>77 MB</dd>" in text
 
 
 def test_tree_has_zones_and_cells_with_state_and_capacity(cloud: World) -> None:
