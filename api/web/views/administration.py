@@ -100,7 +100,8 @@ def _names(entries: Sequence[AuditEntry]) -> AccountNames:
     objects = {one.change.object_id for one in entries if not one.change.name}
     owners = {one.change.project_id for one in entries if one.change.project_id}
     authors = {one.author for one in entries}
-    return identity().names(authors | _values(entries, "user_id"), objects | owners | _values(entries, "project_id"))
+    named = _values(entries, "project_id") | _values(entries, "default_project_id")
+    return identity().names(authors | _values(entries, "user_id"), objects | owners | named)
 
 
 def _host_names(entries: Sequence[AuditEntry]) -> Mapping[str, str]:
