@@ -60,11 +60,15 @@ MUTANTS = (
     Mutant(
         "hosts are not looked at again once their rows are locked",
         [
-            ("climate/store/allocation/hosts.py", "still = _still_free(conn, taken, wanted)", "still = taken"),
             (
                 "climate/store/allocation/hosts.py",
-                "still = [number for number, is_free in looked_at if is_free]",
-                "still = taken",
+                "return locked, _still_free(conn, locked, wanted) if",
+                "return locked, locked if",
+            ),
+            (
+                "climate/store/allocation/hosts.py",
+                "return locked, [number for number, is_free in looked_at if is_free]",
+                "return locked, locked",
             ),
             (
                 "climate/store/allocation/hosts.py",
@@ -83,8 +87,8 @@ MUTANTS = (
         [
             (
                 "climate/store/allocation/hosts.py",
-                "still = [number for number, is_free in looked_at if is_free]",
-                "still = taken",
+                "return locked, [number for number, is_free in looked_at if is_free]",
+                "return locked, locked",
             )
         ],
         [f"{HOST_QUERIES}::test_all_rows_that_a_search_locks_are_noted"],

@@ -117,23 +117,26 @@ def pick(conn: Connection, wanted: HostRequest, *, patient: bool) -> tuple[int, 
 
 
 def _quickly(conn: Connection, wanted: HostRequest) -> tuple[int, ...]:
-    statements = wanted.statements
     special = wanted.own or wanted.giving_way or wanted.keep or wanted.must or wanted.soon
-    limit = wanted.most + min(SPARE, wanted.most - 1)
-    if special or limit > FEW:
-        taken = _best(conn, wanted, statements.quick if special else statements.anywhere, limit)
-        locks.note_hosts(conn, taken)
-        still = _still_free(conn, taken, wanted) if len(taken) >= wanted.most else []
-    else:
-        looked_at = conn.execute(statements.few_anywhere, _given(wanted, limit)).all()
-        taken = [number for number, _ in looked_at]
-        locks.note_hosts(conn, taken)
-        still = [number for number, is_free in looked_at if is_free]
+    locked, still = _locked(conn, wanted, wanted.statements.quick if special else None)
     picked = still[: wanted.most]
     if len(picked) < wanted.most or not set(wanted.must) <= set(picked):
         # Hosts of other reservations of the request are in no table yet, so rivals cannot be refused for them.
-        raise TryPatiently() if special or wanted.without else TryPatiently(wanted, taken)
+        raise TryPatiently() if special or wanted.without else TryPatiently(wanted, locked)
     return tuple(sorted(picked))
+
+
+def _locked(conn: Connection, wanted: HostRequest, search: Select[int] | None) -> tuple[list[int], list[int]]:
+    """Return the hosts that the search locks, and those among them that are still free; by default search anywhere."""
+    limit = wanted.most + min(SPARE, wanted.most - 1)
+    if search is None and limit <= FEW:
+        looked_at = conn.execute(wanted.statements.few_anywhere, _given(wanted, limit)).all()
+        locked = [number for number, _ in looked_at]
+        locks.note_hosts(conn, locked)
+        return locked, [number for number, is_free in looked_at if is_free]
+    locked = _best(conn, wanted, wanted.statements.anywhere if search is None else search, limit)
+    locks.note_hosts(conn, locked)
+    return locked, _still_free(conn, locked, wanted) if len(locked) >= wanted.most else []
 
 
 def outlast(conn: Connection, hurdle: TryPatiently) -> bool:

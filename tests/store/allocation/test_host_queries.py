@@ -6,20 +6,20 @@ from contextlib import contextmanager
 from datetime import timedelta
 
 import pytest
-from sqlalchemy import ColumnElement, Text, TextClause, case, cast, func, null, text
+from sqlalchemy import Engine, TextClause, text
 
 from climate.context import Climate
 from climate.domain.hosts.requirements import AllOf
 from climate.domain.period import Period
 from climate.store import locks
-from climate.store.allocation import host_queries, hosts
+from climate.store.allocation import hosts
 from climate.store.allocation.hosts import FEW, HostRequest, TryPatiently
 from tests.conftest import Clock
 from tests.lock_waits import await_blocked
 from tests.scenarios.test_statement_counts import counted
 
 LOCK = 4711
-"""Advisory lock for which the search waits, after it has taken its snapshot and before it locks a row."""
+"""Advisory lock for which a search waits, after it has taken its snapshot and before it locks a row."""
 
 TAKEN = text("""
     INSERT INTO allocations (host, during, kind, state)
@@ -27,6 +27,14 @@ TAKEN = text("""
 """)
 CLOSED = text("UPDATE hosts SET reservable = false WHERE id <> :spared")
 NOTHING = text("SELECT :spared")
+WAITING_RANDOM = text(f"""
+    CREATE FUNCTION public.random() RETURNS double precision LANGUAGE plpgsql AS
+    'BEGIN
+        PERFORM pg_advisory_xact_lock_shared({LOCK});
+        RETURN pg_catalog.random();
+    END'
+""")
+OWN_RANDOM = text("SET LOCAL search_path TO public, pg_catalog")
 MORE_HOSTS = text("""
     INSERT INTO hosts (hypervisor_hostname, service_name, vcpus, memory_mb, local_gb, cpu_info, hypervisor_type,
         hypervisor_version, reservable, extra, created_at, pool_since, pool, pool_reason, version)
@@ -36,18 +44,13 @@ MORE_HOSTS = text("""
 
 
 @pytest.fixture
-def stops(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Have each search of the test wait for LOCK between its snapshot and its first row lock."""
-    fit = host_queries._free_stretch
-
-    def _after_the_lock(host: ColumnElement[int]) -> ColumnElement[timedelta]:
-        waited = cast(func.pg_advisory_xact_lock_shared(LOCK), Text).is_(None)
-        return case((waited, null()), else_=fit(host))
-
-    monkeypatch.setattr(host_queries, "_free_stretch", _after_the_lock)
-    host_queries.search.cache_clear()
+def stops(engine: Engine) -> Iterator[None]:
+    """Have the search of `picking` wait for LOCK, after its snapshot: each search calls random()."""
+    with engine.begin() as conn:
+        conn.execute(WAITING_RANDOM)
     yield
-    host_queries.search.cache_clear()
+    with engine.begin() as conn:
+        conn.execute(text("DROP FUNCTION public.random()"))
 
 
 def request(clock: Clock, most: int) -> HostRequest:
@@ -60,6 +63,7 @@ def picking(climate: Climate, wanted: HostRequest, change: TextClause, spared: i
 
     def _pick() -> object:
         with climate.engine.begin() as conn:
+            conn.execute(OWN_RANDOM)
             try:
                 return hosts.pick(conn, wanted, patient=False)
             except TryPatiently as error:
