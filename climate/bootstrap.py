@@ -9,7 +9,9 @@ import structlog
 from sqlalchemy import Engine, func, make_url, select
 from sqlalchemy.exc import ArgumentError
 
-from climate import compute, identity, plugin, power, scheduler_notices
+from climate import compute, identity, plugin, power
+from climate.adapters import scheduler_notices
+from climate.adapters.project_contents import DeploymentContents
 from climate.cloud import Cloud, openstack
 from climate.cloud.bundled import BundledCloud
 from climate.cloud.bundled_cells import BundledCells
@@ -37,7 +39,6 @@ from climate.domain.policy import ADMIN, Caller
 from climate.identity import Identity, keys, keystone
 from climate.identity.authentication import recovery
 from climate.identity.keys import KeyRing
-from climate.project_contents import DeploymentContents
 from climate.sealed_secrets import Vault
 from climate.service import readiness
 from climate.service.hosts import inventory

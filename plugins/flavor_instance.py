@@ -7,15 +7,14 @@ from dataclasses import replace
 from marshmallow import Schema, fields, validate
 from sqlalchemy import Connection
 
-from climate import plugin_capacity
 from climate.cloud import CloudFlavor, HostPools, SharedCapacity
 from climate.domain.availability.demands import Horizon, SharedDemand
 from climate.domain.errors import Conflict, NotFound
 from climate.domain.hosts.capacity import Size
 from climate.domain.hosts.flavor_demand import Demand
-from climate.plugin import Allocation, Ask, Lent, Offer
-from climate.plugin_capacity import MOST, TERMINATE, ServersAndCapacity
-from climate.plugin_fields import Affinity, Count, grace_period
+from climate.plugin import Allocation, Ask, Lent, Offer, shared_capacity
+from climate.plugin.schema_fields import Affinity, Count, grace_period
+from climate.plugin.shared_capacity import MOST, TERMINATE, ServersAndCapacity
 from climate.store.hosts import hosts
 
 LONGEST_ID = 255
@@ -58,8 +57,8 @@ def _described(flavor: CloudFlavor) -> str:
 
 def _demanded(ask: Ask) -> tuple[Ask, Demand]:
     """Return the request with all its fields, and what one server needs. Raise Conflict for changes."""
-    plugin_capacity.refuse_changes(ask, frozenset({"grace_period"}))
-    demand = plugin_capacity.demand_of(json.loads(ask.spec["resource_properties"]))
+    shared_capacity.refuse_changes(ask, frozenset({"grace_period"}))
+    demand = shared_capacity.demand_of(json.loads(ask.spec["resource_properties"]))
     return replace(ask, spec={"affinity": None, **ask.spec}), demand
 
 
@@ -78,7 +77,7 @@ class FlavorInstance:
         if RESERVATION in flavor.extra_specs:
             raise Conflict(f"The flavor {flavor.name} belongs to a reservation: it cannot be reserved")
         described = _described(flavor)
-        size = plugin_capacity.demand_of(json.loads(described)).size
+        size = shared_capacity.demand_of(json.loads(described)).size
         return {
             "vcpus": size.vcpus,
             "memory_mb": size.memory_mb,
@@ -88,21 +87,21 @@ class FlavorInstance:
 
     def reserve(self, conn: Connection, ask: Ask) -> Allocation:
         ask, demand = _demanded(ask)
-        return plugin_capacity.reserve(conn, ask, demand.requirement, demand.classes)
+        return shared_capacity.reserve(conn, ask, demand.requirement, demand.classes)
 
     def offer(self, conn: Connection, ask: Ask) -> Offer:
         ask, demand = _demanded(ask)
-        return plugin_capacity.offer(ask, demand.requirement, demand.classes)
+        return shared_capacity.offer(ask, demand.requirement, demand.classes)
 
     def demand(self, conn: Connection, ask: Ask, horizon: Horizon) -> SharedDemand:
         ask, demand = _demanded(ask)
-        return plugin_capacity.demand(conn, ask, horizon, demand.requirement, demand.classes)
+        return shared_capacity.demand(conn, ask, horizon, demand.requirement, demand.classes)
 
     def on_start(self, cloud: SharedCapacity, lent: Lent) -> None:
         flavor = json.loads(lent.reservation.spec["resource_properties"])
         # The flavor is copied unchanged, including extra specs with resource classes.
         size = Size(flavor["vcpus"], flavor["ram"], flavor["disk"])
-        plugin_capacity.hand_over(cloud, lent, size, flavor["extra_specs"])
+        shared_capacity.hand_over(cloud, lent, size, flavor["extra_specs"])
 
     def before_end(self, cloud: object, lent: Lent) -> None:
         """Do nothing: such reservations have no actions before the end."""
@@ -111,4 +110,4 @@ class FlavorInstance:
         cloud.close(str(lent.reservation.id), lent.token)
 
     def on_end(self, cloud: ServersAndCapacity, lent: Lent) -> None:
-        plugin_capacity.take_back(cloud, lent)
+        shared_capacity.take_back(cloud, lent)

@@ -32,7 +32,7 @@ from climate.domain.hosts.requirements import AllOf, Requirement
 from climate.domain.lease import Reservation
 from climate.domain.planning.preemption import is_preemptible
 from climate.plugin import CLOUD_POOLS, HOSTS, TERMS, Allocation, Ask, Lent, Offer
-from climate.plugin_fields import Count, grace_period, is_cell, is_requirement
+from climate.plugin.schema_fields import Count, grace_period, is_cell, is_requirement
 from climate.store import locks
 from climate.store.allocation import candidates, free_times, requirements_sql
 from climate.store.allocation import hosts as availability

@@ -13,7 +13,7 @@ from climate.domain.errors import Conflict, InvalidInput
 from climate.domain.facts import FOREVER, AmountHold
 from climate.domain.period import Period
 from climate.plugin import INVENTORIES, Allocation, Ask, Lent, Offer, with_grace
-from climate.plugin_fields import Count, grace_period
+from climate.plugin.schema_fields import Count, grace_period
 from climate.store.allocation import candidates, free_times, inventories
 from climate.store.allocation.inventories import AmountRequest
 

@@ -13,7 +13,7 @@ from climate.domain.availability.demands import Horizon, WholeDemand
 from climate.domain.errors import Conflict, InvalidInput
 from climate.domain.facts import AddressHold
 from climate.plugin import ADDRESSES, Allocation, Ask, Lent, Offer, with_grace
-from climate.plugin_fields import Count, grace_period
+from climate.plugin.schema_fields import Count, grace_period
 from climate.store.allocation import candidates, floating_ips, free_times
 from climate.store.allocation.floating_ips import AddressRequest
 

@@ -20,7 +20,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from climate.smtp_client import MailServer, Security
+from climate.outbound.smtp_client import MailServer, Security
 
 USER, PASSWORD = "climate", "canary-81d2"
 SENDER = "climate@example.org"

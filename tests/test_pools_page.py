@@ -8,9 +8,9 @@ from flask import Flask
 
 from api.reservation import NOUNS
 from api.reservation.operations import PREFIX
-from climate import process_supervisor
 from climate.domain.hosts.pools import MOVES, OnEnd, Pool
 from climate.plugin import CLOUD_POOLS
+from climate.processes import process_supervisor
 from climate.service.host_operations import cleaning_hook
 from tests.doc_pages import broken_links, check_command, text_of, unknown_settings
 

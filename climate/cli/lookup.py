@@ -1,7 +1,7 @@
 """Lookup of resources by name or id: an id wins, a name must be unique."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
@@ -26,17 +26,21 @@ def only(
 ) -> dict[str, Any]:
     """Return the resource whose id, or else whose name, is `wanted`; `called` names its kind if its commands do not."""
     things = list(things)
-    listed = [thing for thing in things if wanted in (str(thing.get("id")), thing.get(name))]
-    by_id = [thing for thing in listed if str(thing.get("id")) == wanted]
-    chosen = by_id or listed or [thing for thing in things if _begins(str(thing.get("id")), wanted)]
+    noun = called or kind
+    listed = _with_id(things, wanted) or [thing for thing in things if thing.get(name) == wanted]
+    chosen = listed or [thing for thing in things if _begins(str(thing.get("id")), wanted)]
     if len(chosen) == 1:
         return chosen[0]
     if not chosen:
-        raise Failure(f"no {called or kind} {wanted!r}", NOT_FOUND, f"`climate {kind} list` shows what there is")
+        raise Failure(f"no {noun} {wanted!r}", NOT_FOUND, f"`climate {kind} list` shows what there is")
     ids = [str(thing["id"]) for thing in chosen]
-    nouns = f"{(called or kind).removesuffix('s')}s"
-    said = f"{len(ids)} {nouns} are called {wanted!r}" if listed else f"the ids of {len(ids)} {nouns} begin so"
+    number = f"{len(ids)} {noun.removesuffix('s')}s"
+    said = f"{number} are called {wanted!r}" if listed else f"the ids of {number} begin so"
     raise Failure(f"{said}: {', '.join(ids)}", CONFLICT, "give the id", details={"ids": ids})
+
+
+def _with_id(things: Sequence[dict[str, Any]], wanted: str) -> list[dict[str, Any]]:
+    return [thing for thing in things if str(thing.get("id")) == wanted]
 
 
 def whole_id(kind: str, wanted: str, things: Callable[[], Iterable[dict[str, Any]]], called: str | None = None) -> str:

@@ -121,11 +121,14 @@ def _tall(value: Any) -> str:
         return "\n".join(
             f"{key}: {_cell(inner)}" for key, inner in value.items() if key != "links" and inner not in EMPTY
         )
-    if isinstance(value, list) and value and all(isinstance(inner, dict) for inner in value):
-        return "\n\n".join(_tall(inner) for inner in value)
-    if isinstance(value, list) and value and all(isinstance(inner, str) for inner in value):
-        return "\n".join(map(_cell, value))
-    return _cell(value)
+    if _are_all(value, dict):
+        return "\n\n".join(map(_tall, value))
+    return "\n".join(map(_cell, value)) if _are_all(value, str) else _cell(value)
+
+
+def _are_all(value: Any, kind: type) -> bool:
+    """Return whether a value is a list of values of that kind, and not empty."""
+    return isinstance(value, list) and bool(value) and all(isinstance(inner, kind) for inner in value)
 
 
 def _dump(form: str, data: Any) -> str:

@@ -107,12 +107,12 @@ def table(names: Sequence[str], rows: Sequence[Mapping[str, object]], look: Look
         columns = _fitting(columns, look.width)
     fits = _fit([one.least for one in columns], look.width)
     if not fits and whole:
-        blocks = [fields([(one.name, one.cells[place]) for one in columns], look) for place in range(len(rows))]
+        blocks = [fields([(one.name, one.cells[index]) for one in columns], look) for index in range(len(rows))]
         return "\n".join(blocks)
     _widen(columns, look.width)
     lines = [_line([(one.name, one.width) for one in columns], BOLD if look.colour else "")]
-    for place in range(len(rows)):
-        lines += _row([(one.cells[place], one.width) for one in columns], look)
+    for index in range(len(rows)):
+        lines += _row([(one.cells[index], one.width) for one in columns], look)
     return "".join(f"{line}\n" for line in lines)
 
 
@@ -216,9 +216,9 @@ def _row(cells: Sequence[tuple[str, int]], look: Look) -> list[str]:
     parts = [wrapped(text, width) for text, width in cells]
     height = max(map(len, parts))
     lines = []
-    for place in range(height):
+    for index in range(height):
         line = [
-            painted(padded(part[place], width), text, look) if place < len(part) else " " * width
+            painted(padded(part[index], width), text, look) if index < len(part) else " " * width
             for part, (text, width) in zip(parts, cells, strict=True)
         ]
         lines.append(GAP.join(line).rstrip())

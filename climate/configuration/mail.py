@@ -4,8 +4,8 @@ from email.errors import MessageError
 from email.headerregistry import Address
 from urllib.parse import SplitResult, unquote, urlsplit
 
+from climate.outbound.smtp_client import MailServer, Security
 from climate.settings import SettingError, Settings
-from climate.smtp_client import MailServer, Security
 
 SCHEMES = {
     "smtp": (Security.NONE, 25),

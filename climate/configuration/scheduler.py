@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-from climate import http_client
 from climate.compute.context import TRUSTED
 from climate.compute.errors import ComputeError
 from climate.compute.nodes.attestation import AttestationService, Trust
@@ -16,6 +15,7 @@ from climate.compute.scheduler.filters.mandatory import STANDING
 from climate.compute.scheduler.multi import BOOT, KINDS, Multi
 from climate.compute.scheduler.placement_plan import Schedule, Scheduler
 from climate.compute.scheduler.scheduler_parts import Cost, Filter, Options, Rules
+from climate.outbound import http_client
 from climate.settings import SettingError, Settings
 
 BUNDLED = ("filter", "least_cost", "host_filter", "chance", "availability_zone", "simple", "multi")

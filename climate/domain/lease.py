@@ -13,7 +13,8 @@ from uuid import UUID
 
 from climate.domain import facts, lease_part
 from climate.domain.errors import NotFound
-from climate.domain.events import event_share, times
+from climate.domain.events import times
+from climate.domain.events.event import Event, EventFact, event_after
 from climate.domain.facts import AddressHold, AmountHold, Fact, Hold
 from climate.domain.period import Period
 from climate.domain.planning import preemption
@@ -26,9 +27,7 @@ from climate.domain.status import (
     DONE,
     ERROR,
     HELD_STATUS,
-    IN_PROGRESS,
     LEASE_STATUS,
-    RENEWED,
     SKIPPED,
     UNDONE,
     EventKind,
@@ -56,7 +55,7 @@ class Reservation:
     """Set if it got other hosts while it was active."""
     addresses: tuple[AddressHold, ...] = ()
     parts: tuple[lease_part.Part, ...] = ()
-    """Shares in child zones and cells."""
+    """Parts in child zones and cells."""
     aggregate_id: int | None = field(default=None, compare=False)
     """Id of its aggregate in the cloud, if known. No fact holds it, because the cloud may recreate the aggregate."""
     amounts: tuple[AmountHold, ...] = ()
@@ -83,48 +82,6 @@ class Reservation:
     @property
     def hosts(self) -> tuple[int, ...]:
         return tuple(hold.host for hold in self.holds)
-
-
-@dataclass(frozen=True, slots=True)
-class Event:
-    """Scheduled action of a lease. `due_at` is the promised time; `run_at` is the time of the next attempt."""
-
-    id: UUID
-    kind: EventKind
-    due_at: datetime
-    run_at: datetime
-    status: EventStatus = UNDONE
-    outcome: str | None = None
-    """OK or LATE, CANCELLED or SKIPPED, FAILED, EXHAUSTED or MISSED."""
-    reason: str | None = None
-    attempts: int = 0
-    token: int = 0
-    """Fencing token of its latest claim; 0: never claimed."""
-    first_claimed_at: datetime | None = None
-    updated_at: datetime | None = None
-    name: str = ""
-    """Client's type of an additional event."""
-    shares: tuple[event_share.Share, ...] = ()
-    """Shares by resource type, once the event was claimed, if the lease has several types."""
-
-    @property
-    def type(self) -> str:
-        return self.name or self.kind
-
-    @property
-    def stage(self) -> EventStatus:
-        """Return its status; an event that was begun and put back to wait counts as in progress."""
-        return IN_PROGRESS if self.status is UNDONE and self.first_claimed_at else self.status
-
-    @property
-    def carried_out(self) -> bool:
-        """Return whether its work was done. A cancelled or skipped event is DONE too, but without work."""
-        return self.status is DONE and self.outcome not in (CANCELLED, SKIPPED)
-
-    def is_done_for(self, resource_type: str) -> bool:
-        """Return whether its work was done for the reservations of that type, even if other types are in progress."""
-        settled = any((share.resource_type, share.outcome) == (resource_type, event_share.OK) for share in self.shares)
-        return settled or self.carried_out
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +119,7 @@ class Lease:
 
     @property
     def parts(self) -> tuple[lease_part.Part, ...]:
-        """Return the shares of all its reservations in child zones and cells."""
+        """Return the parts of all its reservations in child zones and cells."""
         return tuple(part for reservation in self.reservations for part in reservation.parts)
 
     def reservation(self, reservation_id: UUID) -> Reservation:
@@ -299,8 +256,15 @@ def evolve(lease: Lease | None, fact: Fact) -> Lease:
         return _created(fact)
     if lease is None:
         raise ValueError(f"{type(fact).__name__} before LeaseCreated")
-    after = _sublet(lease, fact) if isinstance(fact, SubleaseFact) else _changed(lease, fact)
-    return replace(after, version=lease.version + 1, updated_at=fact.at)
+    return replace(_after(lease, fact), version=lease.version + 1, updated_at=fact.at)
+
+
+def _after(lease: Lease, fact: Fact) -> Lease:
+    if isinstance(fact, EventFact):
+        return _event_changed(lease, fact)
+    if isinstance(fact, SubleaseFact):
+        return _sublet(lease, fact)
+    return _changed(lease, fact)
 
 
 def _created(fact: facts.LeaseCreated) -> Lease:
@@ -342,8 +306,7 @@ def _changed(lease: Lease, fact: Fact) -> Lease:
         case facts.ReservationChanged():
             return _reservation_changed(lease, fact)
         case facts.KeptAmountsReleased(reservation_id, _, amounts):
-            left = (replace(r, amounts=amounts) if r.id == reservation_id else r for r in lease.reservations)
-            return replace(lease, reservations=tuple(left))
+            return _amounts_released(lease, reservation_id, amounts)
         case facts.LeasePartHeld() | facts.LeasePartConfirmed() | facts.LeasePartReleased():
             return _part_moved(lease, fact)
         case PreemptionPlanned() | PreemptionWarned() | HostPreempted():
@@ -354,8 +317,42 @@ def _changed(lease: Lease, fact: Fact) -> Lease:
             return _due_now(replace(lease, deleting=True), fact.at)
         case facts.LeaseDeleted():
             return replace(lease, gone=True)
-        case _:
-            return _event_moved(lease, fact)
+    raise ValueError(f"unknown fact {type(fact).__name__}")
+
+
+def _event_changed(lease: Lease, fact: EventFact) -> Lease:
+    """Apply a fact to its event; a lease that leaves the waiting list also gets its resources."""
+    if isinstance(fact, facts.LeaseGranted):
+        lease = replace(lease, reservations=tuple(map(_planned, fact.reservations)))
+    return _with_event(lease, event_after(lease.event(fact.event_id), fact))
+
+
+def _with_event(lease: Lease, changed: Event) -> Lease:
+    return replace(lease, events=tuple(changed if event.id == changed.id else event for event in lease.events))
+
+
+def _never_started(lease: Lease, fact: LeasePreempted) -> Lease:
+    """End a lease before its start: none of its events runs, and it holds nothing."""
+    events = tuple(_skipped(event, fact) if event.status is UNDONE else event for event in lease.events)
+    return replace(lease, events=events, reservations=tuple(map(_without_holds, lease.reservations)))
+
+
+def _skipped(event: Event, fact: LeasePreempted) -> Event:
+    return replace(event, updated_at=fact.at, status=DONE, outcome=SKIPPED, reason=fact.reason)
+
+
+def _without_holds(reservation: Reservation) -> Reservation:
+    return replace(reservation, holds=(), preemptions=())
+
+
+def _due_now(lease: Lease, at: datetime) -> Lease:
+    end = lease.event(EventKind.END)
+    return _with_event(lease, replace(end, updated_at=at, due_at=min(end.due_at, at), run_at=min(end.run_at, at)))
+
+
+def _amounts_released(lease: Lease, reservation_id: UUID, left: tuple[AmountHold, ...]) -> Lease:
+    kept = (replace(r, amounts=left) if r.id == reservation_id else r for r in lease.reservations)
+    return replace(lease, reservations=tuple(kept))
 
 
 def _described(lease: Lease, fact: facts.LeaseRenamed | SharingChanged) -> Lease:
@@ -388,82 +385,6 @@ def _sublet(lease: Lease, fact: SubleaseFact) -> Lease:
     return replace(lease, reservations=tuple(changed if one is r else one for one in lease.reservations))
 
 
-def _never_started(lease: Lease, fact: LeasePreempted) -> Lease:
-    """End a lease before its start: none of its events runs, and it holds nothing."""
-    for event in lease.events:
-        if event.status is UNDONE:
-            lease = _with(lease, event.id, fact.at, status=DONE, outcome=SKIPPED, reason=fact.reason)
-    return replace(lease, reservations=tuple(replace(r, holds=(), preemptions=()) for r in lease.reservations))
-
-
-def _event_moved(lease: Lease, fact: Fact) -> Lease:
-    match fact:
-        case facts.EventClaimed() | facts.EventClaimTakenBack():
-            return _claim_moved(lease, fact)
-        case facts.EventShareSettled() | facts.EventSharePutBack():
-            return _share_moved(lease, fact)
-        case facts.EventFinished(event_id, at, outcome):
-            return _with(lease, event_id, at, status=DONE, outcome=outcome, reason=None)
-        case facts.EventSkipped(event_id, at, outcome, reason):
-            return _with(lease, event_id, at, status=DONE, outcome=outcome, reason=reason)
-        case facts.HoldConfirmed() | facts.HoldRenewed() | facts.HoldExpired():
-            return _hold_moved(lease, fact)
-        case facts.LeaseGranted() | facts.WaitExpired():
-            return _wait_over(lease, fact)
-        case facts.EventFailed(event_id, at, outcome, reason):
-            return _with(lease, event_id, at, status=ERROR, outcome=outcome, reason=reason)
-        case facts.EventPutBack(event_id, at, run_at, reason, spent):
-            attempts = lease.event(event_id).attempts - (not spent)
-            return _with(lease, event_id, at, status=UNDONE, run_at=run_at, reason=reason, attempts=attempts)
-        case facts.EventRequeued(event_id, at):
-            anew = {"attempts": 0, "first_claimed_at": None, "outcome": None, "reason": None}
-            done = tuple(share for share in lease.event(event_id).shares if share.outcome == event_share.OK)
-            return _with(lease, event_id, at, status=UNDONE, run_at=at, **anew, shares=done)
-    raise ValueError(f"unknown fact {type(fact).__name__}")
-
-
-def _hold_moved(lease: Lease, fact: facts.HoldConfirmed | facts.HoldRenewed | facts.HoldExpired) -> Lease:
-    match fact:
-        case facts.HoldConfirmed(event_id, at):
-            return _with(lease, event_id, at, status=DONE, outcome=CANCELLED, reason="the hold was confirmed")
-        case facts.HoldRenewed(event_id, at, until):
-            return _with(lease, event_id, at, due_at=until, run_at=until, outcome=RENEWED)
-        case facts.HoldExpired(event_id, at, outcome):
-            return _with(lease, event_id, at, status=DONE, outcome=outcome, reason="the hold was not confirmed in time")
-
-
-def _wait_over(lease: Lease, fact: facts.LeaseGranted | facts.WaitExpired) -> Lease:
-    event_id, at = fact.event_id, fact.at
-    if isinstance(fact, facts.WaitExpired):
-        return _with(lease, event_id, at, status=DONE, outcome=fact.outcome, reason="nothing was free in time")
-    granted = replace(lease, reservations=tuple(map(_planned, fact.reservations)))
-    return _with(granted, event_id, at, status=DONE, outcome=CANCELLED, reason="the lease got its resources")
-
-
-def _claim_moved(lease: Lease, fact: facts.EventClaimed | facts.EventClaimTakenBack) -> Lease:
-    """Open a claim, or withdraw it before any worker has begun, which restores the event."""
-    event = lease.event(fact.event_id)
-    if isinstance(fact, facts.EventClaimTakenBack):
-        before = {"token": fact.token, "first_claimed_at": fact.first_claimed_at, "attempts": event.attempts - 1}
-        return _with(lease, event.id, fact.at, status=UNDONE, **before)
-    tries, first = event.attempts + 1, event.first_claimed_at or fact.at
-    begun = {"status": IN_PROGRESS, "token": fact.token, "attempts": tries, "first_claimed_at": first}
-    return _with(lease, event.id, fact.at, **begun, shares=event_share.claimed(event.shares, fact.shares))
-
-
-def _share_moved(lease: Lease, fact: facts.EventShareSettled | facts.EventSharePutBack) -> Lease:
-    """Apply a fact to a share and, if it has a reason, to the reason of its event."""
-    event = lease.event(fact.event_id)
-    shares, said = event_share.moved(event.shares, fact)
-    return _with(lease, event.id, fact.at, shares=shares, reason=said or event.reason)
-
-
-def _with(lease: Lease, event_id: UUID, at: datetime, **changes: Any) -> Lease:
-    lease.event(event_id)
-    events = tuple(replace(e, updated_at=at, **changes) if e.id == event_id else e for e in lease.events)
-    return replace(lease, events=events)
-
-
 def _rescheduled(lease: Lease, fact: facts.LeaseRescheduled) -> Lease:
     """Restart the named events at their new times; the others stay as they are."""
     named = {
@@ -493,8 +414,3 @@ def _asked_anew(before: Reservation, fact: facts.ReservationChanged) -> Reservat
         preemptions=preemption.standing(before.preemptions, fact.holds),
         sublets=sublease.standing(before.sublets, fact.holds),
     )
-
-
-def _due_now(lease: Lease, at: datetime) -> Lease:
-    end = lease.event(EventKind.END)
-    return _with(lease, end.id, at, due_at=min(end.due_at, at), run_at=min(end.run_at, at))

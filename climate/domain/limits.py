@@ -105,6 +105,13 @@ class Use:
     waiting_leases: int = 0
 
 
+LEASES_OF: Mapping[Limit, Callable[[Use], int]] = {
+    Limit.LEASES: lambda use: use.leases,
+    Limit.HELD_LEASES: lambda use: use.held_leases,
+    Limit.WAITING_LEASES: lambda use: use.waiting_leases,
+}
+"""Leases that each of the other limits counts."""
+
 NOTHING = Use(0)
 
 
@@ -198,12 +205,8 @@ def _in_use(limit: Limit, wish: Wish, others: Use) -> list[Point]:
 
 def _points(limit: Limit, uses: tuple[Use, Use, Use], window: Period, days: timedelta) -> list[Point]:
     """Return the use before and after the change, at each maximum within the window."""
-    if limit is Limit.LEASES:
-        return [Point(*(float(use.leases) for use in uses))]
-    if limit is Limit.HELD_LEASES:
-        return [Point(*(float(use.held_leases) for use in uses))]
-    if limit is Limit.WAITING_LEASES:
-        return [Point(*(float(use.waiting_leases) for use in uses))]
+    if limit in LEASES_OF:
+        return [Point(*(float(LEASES_OF[limit](use)) for use in uses))]
     courses = [_Course.of(use.edges, COUNTED[limit]) for use in uses]
     edges = {window.start, window.end, *(at for course in courses for at in course.times)}
     if limit is not Limit.HOST_HOURS:

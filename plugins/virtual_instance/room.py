@@ -4,14 +4,13 @@ from dataclasses import replace
 
 from sqlalchemy import Connection
 
-from climate import plugin_capacity
 from climate.cloud import HostPools, SharedCapacity
 from climate.domain.availability.demands import Horizon, SharedDemand
 from climate.domain.errors import Conflict, InvalidInput
 from climate.domain.hosts import requirements
 from climate.domain.hosts.requirements import Requirement
-from climate.plugin import Allocation, Ask, Lent, Offer
-from climate.plugin_capacity import TERMINATE, ServersAndCapacity
+from climate.plugin import Allocation, Ask, Lent, Offer, shared_capacity
+from climate.plugin.shared_capacity import TERMINATE, ServersAndCapacity
 from climate.store.allocation import requirements_sql
 from climate.store.hosts import hosts
 
@@ -27,11 +26,11 @@ class RoomForServers:
 
     def reserve(self, conn: Connection, ask: Ask) -> Allocation:
         ask = self._checked(ask)
-        return plugin_capacity.reserve(conn, ask, self._requirement(conn, ask))
+        return shared_capacity.reserve(conn, ask, self._requirement(conn, ask))
 
     def offer(self, conn: Connection, ask: Ask) -> Offer:
         ask = self._checked(ask)
-        return plugin_capacity.offer(ask, self._requirement(conn, ask))
+        return shared_capacity.offer(ask, self._requirement(conn, ask))
 
     def _checked(self, ask: Ask) -> Ask:
         """Return the request with all its fields. Raise an error for changes that are not possible."""
@@ -41,17 +40,17 @@ class RoomForServers:
         if ask.spec.get("on_end", TERMINATE) != TERMINATE:
             raise InvalidInput(f"on_end can only be {TERMINATE}: servers on shared hosts are always terminated")
         if ask.active:
-            plugin_capacity.refuse_changes(ask, OPEN)
+            shared_capacity.refuse_changes(ask, OPEN)
             if ask.present and ask.spec["amount"] < ask.present.spec["amount"]:
                 raise Conflict("amount cannot be updated: it can only grow once the lease has started")
         return ask
 
     def demand(self, conn: Connection, ask: Ask, horizon: Horizon) -> SharedDemand:
         ask = replace(ask, spec={"affinity": None, "resource_properties": "", **ask.spec})
-        return plugin_capacity.demand(conn, ask, horizon, self._requirement(conn, ask))
+        return shared_capacity.demand(conn, ask, horizon, self._requirement(conn, ask))
 
     def on_start(self, cloud: SharedCapacity, lent: Lent) -> None:
-        plugin_capacity.hand_over(cloud, lent, plugin_capacity.size_of(lent.reservation.spec))
+        shared_capacity.hand_over(cloud, lent, shared_capacity.size_of(lent.reservation.spec))
 
     def before_end(self, cloud: object, lent: Lent) -> None:
         """Do nothing: such reservations have no actions before the end."""
@@ -60,7 +59,7 @@ class RoomForServers:
         cloud.close(str(lent.reservation.id), lent.token)
 
     def on_end(self, cloud: ServersAndCapacity, lent: Lent) -> None:
-        plugin_capacity.take_back(cloud, lent)
+        shared_capacity.take_back(cloud, lent)
 
     def _requirement(self, conn: Connection, ask: Ask) -> Requirement:
         text = ask.spec.get("resource_properties")

@@ -20,7 +20,7 @@ from climate.cloud import (
 from climate.domain.availability.demands import Horizon
 from climate.domain.errors import Conflict, NotFound
 from climate.plugin import Allocation, Ask, Lent
-from climate.plugin_fields import GIVEN_UP
+from climate.plugin.schema_fields import GIVEN_UP
 from climate.store.leases import leases
 
 ACTIONS = ("create_image", "suspend", "delete")

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 
 from marshmallow import Schema, ValidationError, fields, validate, validates_schema
 
-from climate.plugin_capacity import MOST, TERMINATE
-from climate.plugin_fields import Affinity, Count, grace_period, is_requirement
+from climate.plugin.schema_fields import Affinity, Count, grace_period, is_requirement
+from climate.plugin.shared_capacity import MOST, TERMINATE
 from plugins.virtual_instance.sleeping import actions
 
 SIZES = ("amount", "disk_gb", "memory_mb", "vcpus")

@@ -7,9 +7,10 @@ import logging
 import pytest
 import structlog
 
-from climate import http_client, log_setup
-from climate.http_client import Parcel
+from climate import log_setup
 from climate.log_setup import without_secrets
+from climate.outbound import http_client
+from climate.outbound.http_client import Parcel
 from tests.identity.identity_factory import Asker, Place, password_body
 from tests.webhook_receiver import receiving
 

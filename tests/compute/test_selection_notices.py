@@ -6,10 +6,10 @@ from typing import Any
 
 from sqlalchemy import create_engine
 
+from climate.adapters.scheduler_notices import notifier
 from climate.bootstrap import build
 from climate.compute.scheduler.decisions.notifications import END, START, silent
 from climate.compute.zones.builds.selection import room
-from climate.scheduler_notices import notifier
 from climate.settings import Settings
 from climate.store.notices import notifications
 from climate.store.notices.notifications import Listing

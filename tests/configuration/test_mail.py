@@ -3,8 +3,8 @@
 import pytest
 
 from climate.configuration import mail
+from climate.outbound.smtp_client import Security
 from climate.settings import SettingError, Settings
-from climate.smtp_client import Security
 
 SECRET = "canary-3b7f"
 

@@ -6,9 +6,10 @@ from uuid import UUID, uuid4
 
 from climate.domain import facts
 from climate.domain.events import lease_events
+from climate.domain.events.event import Event
 from climate.domain.events.lease_events import Times
 from climate.domain.facts import Fact, Hold, PlannedPart, PlannedReservation
-from climate.domain.lease import Event, Lease, evolve, fold
+from climate.domain.lease import Lease, evolve, fold
 from climate.domain.period import Period
 
 NOON = datetime(2030, 1, 1, 12, tzinfo=UTC)

@@ -7,8 +7,9 @@ from uuid import UUID
 from sqlalchemy import Engine, text
 
 from climate.context import Climate
+from climate.domain.events.event import Event
 from climate.domain.facts import Fact
-from climate.domain.lease import Event, Lease
+from climate.domain.lease import Lease
 from climate.domain.status import EventKind
 from climate.service.events import event_dispatch, events
 from climate.service.leases import leases

@@ -128,7 +128,7 @@ def _order() -> list[tuple[str, bool]]:
         raise InvalidInput("sort_dir has more values than sort_key, or sort_key has too many")
     if directions and not keys:
         keys = ["created_at"]
-    return [(key, (directions[place : place + 1] or ["desc"])[0] == "desc") for place, key in enumerate(keys)]
+    return [(key, (directions[index : index + 1] or ["desc"])[0] == "desc") for index, key in enumerate(keys)]
 
 
 def _short(key: str, text: str) -> str:

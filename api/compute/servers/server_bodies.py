@@ -84,7 +84,7 @@ def _interfaces(value: Any, field: str) -> Interfaces | None:
 def _named(entries: list[Values], field: str) -> Interfaces:
     for entry in entries:
         _check_entry(entry, field)
-    ports = tuple((place, entry["port"]) for place, entry in enumerate(entries) if entry["port"] is not None)
+    ports = tuple((index, entry["port"]) for index, entry in enumerate(entries) if entry["port"] is not None)
     _once([port_id for _, port_id in ports], f"{field}: port")
     others = [entry for entry in entries if entry["port"] is None]
     exact = tuple((entry["uuid"], entry["fixed_ip"]) for entry in others if entry["fixed_ip"])

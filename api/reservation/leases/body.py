@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 
 from api.reservation.dates import date, maybe, stamp
-from climate.domain.lease import Event, Lease, Reservation
+from climate.domain.events.event import Event
+from climate.domain.lease import Lease, Reservation
 from climate.domain.lease_part import Part
 from climate.domain.sharing import sublease
 from climate.domain.status import DONE, LeaseStatus, ReservationStatus

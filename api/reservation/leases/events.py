@@ -12,7 +12,8 @@ from api.reservation.dates import DATE, date, maybe, out_date
 from api.reservation.ids import marker_id, path_id
 from api.reservation.leases.schema import LinkOut
 from api.reservation.operations import PREFIX, Operation, serve
-from climate.domain.lease import Event, Lease
+from climate.domain.events.event import Event
+from climate.domain.lease import Lease
 from climate.domain.status import EventStatus
 from climate.service.events import events
 

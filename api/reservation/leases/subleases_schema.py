@@ -9,7 +9,7 @@ from api.reservation.leases.schema import LeaseOut, name_field
 from api.reservation.operations import Strict
 from climate.domain.hosts.pools import Deadline, OnEnd
 from climate.domain.sharing.sharing import ACCOUNT_ID
-from climate.plugin_fields import grace_period
+from climate.plugin.schema_fields import grace_period
 
 MOST_HOSTS = 1000
 LONGEST_HOST_NAME = 255

@@ -5,8 +5,8 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from climate import cell_links
-from climate.cell_links import Link
+from climate.adapters import cell_links
+from climate.adapters.cell_links import Link
 from climate.cli.demo.tree import DemoTree, Deployment, client, environ_of
 from climate.cli.errors import TIMEOUT, Failure
 from climate.cli.operations.journal import with_stores

@@ -1,5 +1,6 @@
 """First steps of the demo: cleanup, hosts for leases, and a user of another project."""
 
+from collections.abc import Mapping, Sequence
 from secrets import token_urlsafe
 from typing import Any
 from uuid import uuid4
@@ -45,17 +46,25 @@ def sizes_are_known(play: Play) -> str:
     kept = [node for node in nodes if node["hypervisor_hostname"] in play.hosts]
     others = [node for node in nodes if node["hypervisor_hostname"] not in play.hosts]
     size = {"ram": min(node["memory_mb"] for node in kept), "vcpus": min(node["vcpus"] for node in kept), "disk": 1}
-    could = [node for node in others if node["memory_mb"] >= size["ram"] and node["vcpus"] >= size["vcpus"]]
-    require(not could, f"{[node['hypervisor_hostname'] for node in could]} could carry it as well")
+    _require_none_can_carry(size, others)
     body = {"flavor": {"name": f"{MARK}large", **size}}
     play.flavor = str(play.admin.json("compute", "POST", "/flavors", json=body)["flavor"]["id"])
     flavors = play.member.json("compute", "GET", "/flavors/detail")["flavors"]
     require(play.flavor in [str(flavor["id"]) for flavor in flavors], "the new flavor is not listed")
     play.small = str(min(flavors, key=lambda flavor: (flavor["ram"], flavor["vcpus"]))["id"])
+    play.image = _first_image(play)
+    return f"{size['vcpus']} CPUs, {size['ram']} MB; {len(others)} other hosts are smaller"
+
+
+def _require_none_can_carry(size: Mapping[str, int], nodes: Sequence[Mapping[str, Any]]) -> None:
+    could = [node for node in nodes if node["memory_mb"] >= size["ram"] and node["vcpus"] >= size["vcpus"]]
+    require(not could, f"{[node['hypervisor_hostname'] for node in could]} could carry it as well")
+
+
+def _first_image(play: Play) -> str:
     images = [one for one in play.member.pages("image", "/v2/images", "images") if one["status"] == "active"]
     require(bool(images), "no image exists")
-    play.image = str(images[0]["id"])
-    return f"{size['vcpus']} CPUs, {size['ram']} MB; {len(others)} other hosts are smaller"
+    return str(images[0]["id"])
 
 
 def visitor_comes(play: Play) -> str:

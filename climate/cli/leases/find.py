@@ -153,7 +153,7 @@ def _show(session: Session, answer: Mapping[str, Any]) -> None:
     if session.form != "table" and session.form in ("json", "yaml"):
         session.show(answer)
         return
-    rows = [_row(place, offer) for place, offer in enumerate(answer["offers"], 1)]
+    rows = [_row(index, offer) for index, offer in enumerate(answer["offers"], 1)]
     others = [{**_row(n, one["offer"]), "instead": one["message"]} for n, one in enumerate(answer["alternatives"], 1)]
     if rows:
         session.show_all(rows, COLUMNS)

@@ -70,19 +70,24 @@ def _changed(row: Row, event: str, look: "Look") -> str:
 
 def _promise(body: Row, look: "Look") -> str:
     """Return the number of hosts, slots, addresses or amounts that a reservation has from then on, and their period."""
-    holds = body.get("holds") or ()
-    slots = sum(int(hold.get("slots") or 0) for hold in holds)
-    if holds:
-        number = _count(slots, "slot", f" on {_count(len(holds), 'host')}") if slots else _count(len(holds), "host")
-    elif body.get("addresses"):
-        number = _count(len(body["addresses"]), "floating IP")
-    else:
-        number = _count(len(body.get("amounts") or ()), "amount") if body.get("amounts") else "no hosts"
-    periods = [one["during"] for one in (*holds, *(body.get("addresses") or ())) if one.get("during")]
+    held = (*(body.get("holds") or ()), *(body.get("addresses") or ()))
+    periods = [one["during"] for one in held if one.get("during")]
     if not periods:
-        return number
+        return _resources(body)
     start, end = min(one["start"] for one in periods), max(one["end"] for one in periods)
-    return f"{number} from {_when(start, look)} to {_when(end, look)}"
+    return f"{_resources(body)} from {_when(start, look)} to {_when(end, look)}"
+
+
+def _resources(body: Row) -> str:
+    """Return the number of hosts, slots, addresses or amounts of a reservation."""
+    if holds := body.get("holds"):
+        hosts = _count(len(holds), "host")
+        slots = sum(int(hold.get("slots") or 0) for hold in holds)
+        return _count(slots, "slot", f" on {hosts}") if slots else hosts
+    if addresses := body.get("addresses"):
+        return _count(len(addresses), "floating IP")
+    amounts = body.get("amounts")
+    return _count(len(amounts), "amount") if amounts else "no hosts"
 
 
 def _count(number: int, noun: str, rest: str = "") -> str:

@@ -58,7 +58,7 @@ def create(label: str, cidr: str, dns: tuple[str, ...], **given: Any) -> None:
     if len(dns) > 2:
         raise click.UsageError("at most two --dns")
     body = {"label": label, "cidr": cidr} | {key: value for key, value in given.items() if value is not None}
-    body |= {f"dns{place}": server for place, server in enumerate(dns, 1)}
+    body |= {f"dns{index}": server for index, server in enumerate(dns, 1)}
     current().show_all(call("POST", "/os-networks", json={"network": body})["networks"], COLUMNS)
 
 

@@ -69,7 +69,7 @@ def add(name: str, parent: bool | None, child: bool | None, local: bool, ask: Se
 
 
 def _add_here(name: str, is_parent: bool, link: Mapping[str, Any], ask: Sequence[str]) -> None:
-    from climate import cell_links
+    from climate.adapters import cell_links
 
     fields = {"database": "virtual_host"}
     given = {fields.get(key, key): value for key, value in link.items() if value is not None} | _asked(ask)
@@ -144,8 +144,8 @@ def tree() -> None:
 
 def lines(cells: Sequence[Mapping[str, Any]], indent: str = "") -> Iterator[str]:
     """Yield the lines of a tree of cells."""
-    for place, cell in enumerate(cells):
-        is_last = place == len(cells) - 1
+    for index, cell in enumerate(cells):
+        is_last = index == len(cells) - 1
         age = "never heard" if cell.get("age") is None else f"{cell['age']:g} s"
         free = _free_ram(cell.get("capacities") or {})
         yield f"{indent}{'└─' if is_last else '├─'} {cell['name']}  {cell.get('state')}  {free} MB free  {age}"

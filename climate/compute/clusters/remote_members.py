@@ -14,7 +14,6 @@ from typing import Any
 
 from sqlalchemy import Connection, Engine
 
-from climate import supervised_command
 from climate.compute.clusters import member_orders, migration_orders
 from climate.compute.clusters.cluster_spec import MemberSpec
 from climate.compute.clusters.remote_migrator import RemoteMigrator
@@ -30,8 +29,9 @@ from climate.compute.virt.guest_kinds import LIVE_DRIVERS, Kind
 from climate.compute.virt.hypervisor_cluster.member import Member
 from climate.compute.virt.live_migrator import LiveMigrator
 from climate.database.connections import reading
+from climate.processes import supervised_command
+from climate.processes.supervised_command import Run
 from climate.sealed_secrets import Vault
-from climate.supervised_command import Run
 
 FENCE_SECONDS = 60.0
 """Timeout of the command that fences a member, in seconds."""
@@ -219,5 +219,5 @@ class RemoteDriver:
 
 def _fence(command: Sequence[str], seconds: float = FENCE_SECONDS) -> None:
     """Run the command that fences a member; VirtError unless it succeeds. No process of it is left."""
-    if reason := supervised_command.execute(Run(command, seconds)):
+    if reason := supervised_command.execute(Run(command, seconds)).failure:
         raise VirtError(f"the command that fences a member {reason}")

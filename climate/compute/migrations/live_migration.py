@@ -164,6 +164,20 @@ def done(compute: Compute, server: Server, worker: str) -> bool:
     return transfer.hand_over(compute, server, worker, migration)
 
 
+def _note_failure(
+    compute: Compute, server: Server, worker: str, migration: Migration | None, reason: str
+) -> str | None:
+    """Note the failure unless another task is requested meanwhile; return the requested task."""
+    with compute.engine.begin() as conn:
+        now = compute.now(conn)
+        wanted = retries.hold(conn, server.id, worker, now, transfer.HOLD_SECONDS)
+        if wanted == LIVE_MIGRATE:
+            live_migration_steps.note(conn, server.id, {FAILED: reason})
+            if migration is not None:
+                rows.fail(conn, migration.id, reason, now)
+    return wanted
+
+
 def failed(compute: Compute, server: Server, worker: str, reason: str) -> bool:
     """Record that a step has failed: the guest goes on at the source, unless it was sent already."""
     log.error("live migration failed", server=server.id, migration=server.migration_id, reason=reason)
@@ -176,14 +190,9 @@ def failed(compute: Compute, server: Server, worker: str, reason: str) -> bool:
         with compute.engine.begin() as conn:
             tasks.let_go(conn, server.id, worker, compute.now(conn))  # the waiting guest must be removed
         return True
-    with compute.engine.begin() as conn:
-        now = compute.now(conn)
-        wanted = retries.hold(conn, server.id, worker, now, transfer.HOLD_SECONDS)
-        if wanted != LIVE_MIGRATE:
-            return wanted is None
-        live_migration_steps.note(conn, server.id, {FAILED: reason})
-        if migration is not None:
-            rows.fail(conn, migration.id, reason, now)
+    wanted = _note_failure(compute, server, worker, migration, reason)
+    if wanted != LIVE_MIGRATE:
+        return wanted is None
     if migration is not None and not arrived and ARRANGEMENT in details:
         return transfer.hand_over(compute, server, worker, migration)  # the destination removes it
     if arrived and SENT not in details:

@@ -57,7 +57,7 @@ def check_public(key: str) -> str:
 def fingerprint(public: str) -> str:
     """Return the MD5 of the key, as ssh-keygen -l -E md5 shows it: an identifier, not a protection."""
     digest = hashlib.md5(_parts(public)[1], usedforsecurity=False).hexdigest()
-    return ":".join(digest[place : place + 2] for place in range(0, len(digest), 2))
+    return ":".join(digest[index : index + 2] for index in range(0, len(digest), 2))
 
 
 def _parts(line: str) -> tuple[str, bytes]:

@@ -186,8 +186,8 @@ def drafts(request: BootRequest, build_id: str, ids: Sequence[str], now: datetim
     if len(ids) == 1 and request.whole <= 1:
         return [first]
     return [
-        replace(first, id=server_id, name=f"{request.name}-{place + 1}", launch_index=place)
-        for place, server_id in enumerate(ids, request.first)
+        replace(first, id=server_id, name=f"{request.name}-{index + 1}", launch_index=index)
+        for index, server_id in enumerate(ids, request.first)
     ]
 
 

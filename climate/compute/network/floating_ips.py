@@ -89,7 +89,7 @@ def add(
         raise BadRequest(f"{first} to {last} is not inside {cidr}, the network of pool {result.name}")
     spared = {result.gateway, str(cidr[0]), str(cidr[-1])} if cidr.prefixlen < 31 else {result.gateway}
     spared |= {str(one) for one in own}
-    wanted = [str(first + place) for place in range(count)]
+    wanted = [str(first + index) for index in range(count)]
     return pool_rows.add(conn, pool_id, [address for address in wanted if address not in spared])
 
 

@@ -114,22 +114,24 @@ def _free(start: int, count: int, taken: Collection[int | None]) -> int:
     return start
 
 
+_TAKEN = {
+    "label": "Network with label {} already exists",
+    "vlan": "VLAN {} belongs to another network: choose another vlan_start",
+    "vpn_public_port": "Port {} belongs to another network's cloudpipe: choose another vpn_start",
+    "cidr_v6": "Network with cidr_v6 {} already exists",
+}
+"""Fields that are unique among networks, and the refusal of a value that another network has."""
+
+
 def _check(drafts: Sequence[Draft], there: Sequence[Network]) -> None:
     """Raise Conflict if a draft duplicates a unique value, BadRequest for an invalid interface name."""
-    labels, vlans = {network.label for network in there}, {network.vlan for network in there}
-    prefixes, ports = {network.cidr_v6 for network in there}, {network.vpn_public_port for network in there}
+    taken = {field: {getattr(network, field) for network in there} - {None} for field in _TAKEN}
     for draft in drafts:
         _check_names(draft)
-        if draft.label in labels:
-            raise Conflict(f"Network with label {draft.label} already exists")
-        if draft.vlan is not None and draft.vlan in vlans:
-            raise Conflict(f"VLAN {draft.vlan} belongs to another network: choose another vlan_start")
-        if draft.vpn_public_port is not None and draft.vpn_public_port in ports:
-            raise Conflict(
-                f"Port {draft.vpn_public_port} belongs to another network's cloudpipe: choose another vpn_start"
-            )
-        if draft.cidr_v6 is not None and draft.cidr_v6 in prefixes:
-            raise Conflict(f"Network with cidr_v6 {draft.cidr_v6} already exists")
+        for field, message in _TAKEN.items():
+            value = getattr(draft, field)
+            if value in taken[field]:
+                raise Conflict(message.format(value))
         if draft.manager != FLAT:
             _check_bridge(draft, there)
 

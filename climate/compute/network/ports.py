@@ -155,15 +155,12 @@ def readdress(conn: Connection, port: Port, asked: Sequence[FixedIp], now: datet
 
 def _compared(there: Sequence[str], asked: Sequence[FixedIp]) -> tuple[AbstractSet[str], list[FixedIp]]:
     """Return the addresses to keep, and the requests that none of them serves."""
-    kept = {one.address for one in asked if one.address in there}
-    others = [address for address in there if address not in kept]
-    missing = [one for one in asked if one.address is not None and one.address not in there]
-    for one in asked:
-        if one.address is None and others:
-            kept.add(others.pop(0))
-        elif one.address is None:
-            missing.append(one)
-    return {one for one in kept if one is not None}, missing
+    named = {one.address for one in asked}
+    kept = {address for address in there if address in named}
+    others = [address for address in there if address not in named]
+    of_any = [one for one in asked if one.address is None]
+    missing = [one for one in asked if one.address is not None and one.address not in kept]
+    return {*kept, *others[: len(of_any)]}, [*missing, *of_any[len(others) :]]
 
 
 def delete(conn: Connection, port: Port, now: datetime) -> None:

@@ -13,12 +13,12 @@ from threading import Lock
 
 from sqlalchemy import Engine
 
-from climate import http_client
 from climate.compute.errors import BadRequest
 from climate.compute.models.flavor import Flavor
 from climate.compute.store.nodes import services
 from climate.database.connections import reading
-from climate.http_client import CourierError, Parcel, Receipt
+from climate.outbound import http_client
+from climate.outbound.http_client import CourierError, Parcel, Receipt
 
 log = logging.getLogger(__name__)
 

@@ -55,8 +55,8 @@ class NodesFile:
 
 def demo_nodes() -> list[NodeSpec]:
     """Return the nodes of the demo cloud: four large ones with GPUs and two small ordinary ones."""
-    large = [NodeSpec(f"gpu-{place}", 8, 32768, 200) for place in range(1, 5)]
-    return large + [NodeSpec(f"std-{place}", 4, 8192, 80) for place in range(1, 3)]
+    large = [NodeSpec(f"gpu-{index}", 8, 32768, 200) for index in range(1, 5)]
+    return large + [NodeSpec(f"std-{index}", 4, 8192, 80) for index in range(1, 3)]
 
 
 def write(home: Path, specs: Sequence[NodeSpec], file: str = FILE) -> None:

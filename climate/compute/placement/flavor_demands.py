@@ -48,13 +48,17 @@ def _devices(text: str) -> tuple[tuple[str, int], ...]:
     return tuple(sorted(result.items()))
 
 
+def _number_of_cells(text: str) -> int:
+    if not text.isdecimal() or not 1 <= int(text[:4]) <= MOST_CELLS:
+        raise BadRequest(f"The flavor's {NUMA_NODES} {text[:40]!r} must be a number from 1 to {MOST_CELLS}.")
+    return int(text)
+
+
 def _cells(extra_specs: Mapping[str, str], vcpus: int, ram_mb: int) -> tuple[GuestCell, ...]:
     text = extra_specs.get(NUMA_NODES)
     if text is None:
         return ()
-    if not text.isdecimal() or not 1 <= int(text[:4]) <= MOST_CELLS:
-        raise BadRequest(f"The flavor's {NUMA_NODES} {text[:40]!r} must be a number from 1 to {MOST_CELLS}.")
-    count = int(text)
+    count = _number_of_cells(text)
     cpus = [_cpus(extra_specs.get(f"hw:numa_cpus.{number}")) for number in range(count)]
     memory = [_memory(extra_specs.get(f"hw:numa_mem.{number}")) for number in range(count)]
     given = [one for one in (*cpus, *memory) if one is not None]

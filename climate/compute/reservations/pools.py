@@ -149,6 +149,16 @@ def of_leases(compute: Compute) -> Mapping[str, tuple[int, Mapping[str, str] | N
         return lease_pools.listed(conn)
 
 
+def _check_present(held: Sequence[Held], names: Sequence[str], pool: str) -> None:
+    """Raise NotFound for a name without a node, Busy for a node outside the reservation pool and `pool`."""
+    missing = set(names) - {node.name for node in held}
+    if missing:
+        raise NotFound(f"Host {min(missing)} could not be found.")
+    astray = [node.name for node in held if node.outside or node.pool not in (FREEPOOL, pool)]
+    if astray:
+        raise Busy(f"Host {astray[0]} is not in the reservation pool.")
+
+
 def lend(
     compute: Compute, pool: str, project_id: str, names: Sequence[str], token: int, shared_with: Sequence[str] = ()
 ) -> None:
@@ -163,12 +173,7 @@ def lend(
         known = _one_per_name(rows.lock_named(conn, names, pool))
         held = [node for node in known if node.name in names]
         _check_fence(held, token)
-        missing = set(names) - {node.name for node in held}
-        if missing:
-            raise NotFound(f"Host {min(missing)} could not be found.")
-        astray = [node.name for node in held if node.outside or node.pool not in (FREEPOOL, pool)]
-        if astray:
-            raise Busy(f"Host {astray[0]} is not in the reservation pool.")
+        _check_present(held, names, pool)
         if rows.servers_on(conn, [node.id for node in held if node.pool == FREEPOOL]):
             raise Busy("Servers of another reservation are still on the hosts.")
         if not rows.lend(conn, pool, project_id, [node.id for node in known], token, shared_with):

@@ -35,14 +35,10 @@ def take_back(compute: Compute, returns: Sequence[Return]) -> list[ComputeError 
         fences, nodes = rows.lock(conn, [one.pool for one in returns], names)
         wanted = {one.pool: _nodes_of(one, nodes) for one in returns}
         occupied = _occupied_nodes(conn, wanted)
-        troubles: dict[str, ComputeError] = {}
-        for one in returns:
-            trouble = _trouble(one, wanted, fences, kept) or _occupied(wanted[one.pool], occupied)
-            if trouble is not None:
-                troubles[one.pool] = trouble
-        good = [one for one in returns if one.pool not in troubles]
+        troubles = [_trouble(r, wanted, fences, kept) or _occupied(wanted[r.pool], occupied) for r in returns]
+        good = [one for one, trouble in zip(returns, troubles, strict=True) if trouble is None]
         rows.take_back(conn, [rows.Taken(r.pool, r.to, r.token, [n.id for n in wanted[r.pool]]) for r in good])
-    return [troubles.get(one.pool) for one in returns]
+    return troubles
 
 
 def _occupied_nodes(conn: Connection, wanted: Mapping[str, Sequence[NodeRow]]) -> frozenset[int]:

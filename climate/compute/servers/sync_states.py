@@ -107,6 +107,10 @@ def reconcile(compute: Compute) -> None:
     _clear_strays(compute, [server_id for server_id in result if is_id(server_id)])
     departed_servers.clear(compute)
     live_migration.drop_strays(compute)
+    _reconcile_interfaces(compute, settled)
+
+
+def _reconcile_interfaces(compute: Compute, settled: Sequence[Settled]) -> None:
     try:
         vif_plugging.sweep(compute)
         _request_missing_interfaces(compute, settled)

@@ -98,12 +98,17 @@ def drop(compute: Compute, pool: str, token: int, *, keep: bool) -> None:
             rows.deleting(conn, volume.id)
     volumes.remove(compute, [volume for volume in there if volume.server_id is None])
     attached = {volume.id: volume.server_id for volume in there if volume.server_id is not None}
-    for volume_id, server_id in attached.items():
+    if attached:
+        _detach_all(compute, attached)
+        raise Busy(f"volumes of reservation {pool} are still attached to {', '.join(sorted(attached.values()))}")
+
+
+def _detach_all(compute: Compute, server_ids: Mapping[str, str]) -> None:
+    """Request that volumes are detached from their servers."""
+    for volume_id, server_id in server_ids.items():
         with suppress(Conflict, NotFound):  # it has another task or is gone: the next attempt retries
             by = {"project_id": "", "user_id": "climate", "request_id": f"req-{uuid4()}"}
             detach(compute, Who(server_id, None, by), volume_id)
-    if attached:
-        raise Busy(f"volumes of reservation {pool} are still attached to {', '.join(sorted(attached.values()))}")
 
 
 def of_server(compute: Compute, server_id: str, project_id: str | None = None) -> list[Volume]:

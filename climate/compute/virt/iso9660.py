@@ -44,13 +44,13 @@ class _Folder:
         above = self.parent or self
         yield _record(b"\0", self.sector, 0 if not places else self.size, _px(_FOLDER_MODE), first=self.parent is None)
         yield _record(b"\1", above.sector, 0 if not places else above.size, _px(_FOLDER_MODE))
-        for place, (name, folder) in enumerate(sorted(self.folders.items())):
+        for index, (name, folder) in enumerate(sorted(self.folders.items())):
             size = 0 if not places else folder.size
-            yield _record(b"D%07d" % place, folder.sector, size, _px(_FOLDER_MODE) + _nm(name))
-        for place, (name, content) in enumerate(sorted(self.files.items())):
+            yield _record(b"D%07d" % index, folder.sector, size, _px(_FOLDER_MODE) + _nm(name))
+        for index, (name, content) in enumerate(sorted(self.files.items())):
             sector = places.get((self.number, name), 0)
             words = _px(_FILE_MODE) + _nm(name)
-            yield _record(b"F%07d.;1" % place, sector, len(content), words, is_folder=False)
+            yield _record(b"F%07d.;1" % index, sector, len(content), words, is_folder=False)
 
 
 def image(files: Mapping[str, bytes], label: str) -> bytes:

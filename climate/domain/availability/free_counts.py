@@ -34,4 +34,4 @@ def points(steps: Steps, horizon: Span, most: int) -> list[Point]:
 
 def _changes(found: list[Point]) -> list[Point]:
     """Return the points without those that repeat the count before them."""
-    return [one for place, one in enumerate(found) if not place or found[place - 1][1] != one[1]]
+    return [one for index, one in enumerate(found) if not index or found[index - 1][1] != one[1]]

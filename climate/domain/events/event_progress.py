@@ -11,6 +11,7 @@ from datetime import datetime
 from uuid import UUID
 
 from climate.domain.events import lease_events
+from climate.domain.events.event import Event
 from climate.domain.events.event_share import OK, Share
 from climate.domain.facts import (
     EventFailed,
@@ -22,7 +23,7 @@ from climate.domain.facts import (
     Fact,
     ReservationChanged,
 )
-from climate.domain.lease import Event, Lease, fold
+from climate.domain.lease import Lease, fold
 from climate.domain.status import SKIPPED, EventKind
 
 UNDIVIDED = frozenset({EventKind.WAIT_OVER, EventKind.EXPIRE})

@@ -15,8 +15,9 @@ from uuid import UUID
 
 from climate.domain import facts
 from climate.domain.errors import Busy, IllegalMove, InvalidInput, InvalidPeriod
+from climate.domain.events.event import Event
 from climate.domain.facts import Fact, PlannedEvent
-from climate.domain.lease import Event, Lease
+from climate.domain.lease import Lease
 from climate.domain.period import Period
 from climate.domain.status import (
     CANCELLED,
@@ -142,11 +143,11 @@ def due(lease: Lease, now: datetime) -> list[Event]:
     if any(event.status is IN_PROGRESS for event in lease.events):
         return []
     undone = [event for event in lease.events if event.status is UNDONE]
-    first = [event for event in undone if event.kind is not EventKind.ADDITIONAL][:1]
-    closed = any(event.kind in GATES for event in first)
-    additional = [event for event in undone if event.kind is EventKind.ADDITIONAL and not closed]
+    at_once = [event for event in undone if event.kind is not EventKind.ADDITIONAL][:1]
+    if not at_once or at_once[0].kind not in GATES:
+        at_once += [event for event in undone if event.kind is EventKind.ADDITIONAL]
     # At the same time, an additional event comes before the end and after the start.
-    at_once = sorted([*first, *additional], key=lambda event: (event.due_at, lease.events.index(event)))
+    at_once.sort(key=lambda event: (event.due_at, lease.events.index(event)))
     return [event for event in at_once if event.run_at <= now]
 
 
@@ -329,17 +330,22 @@ def refuse_while_running(lease: Lease) -> None:
             raise Busy(f"Invalid lease status: {event.kind} is in progress, try again shortly")
 
 
+def _new_start(lease: Lease, start: datetime, now: datetime) -> datetime:
+    if start == lease.period.start:
+        return start
+    if lease.event(EventKind.START).status is not UNDONE or lease.touched or lease.period.start <= now:
+        raise InvalidInput("Cannot modify the start date of already started leases")
+    if start < now.replace(second=0, microsecond=0):
+        raise InvalidInput("Start date must be later than current date")
+    return start
+
+
 def new_period(lease: Lease, start: datetime | None, end: datetime | None, now: datetime) -> Period:
     """Return the lease's period with the given dates; refuse invalid ones with Blazar's messages."""
     over = lease.period.end <= now and not lease.in_grace(now)
     if lease.event(EventKind.END).status is DONE or lease.deleting or over:
         raise InvalidInput("Terminated leases can only be renamed")
-    if start is None or start == lease.period.start:
-        start = lease.period.start
-    elif lease.event(EventKind.START).status is not UNDONE or lease.touched or lease.period.start <= now:
-        raise InvalidInput("Cannot modify the start date of already started leases")
-    elif start < now.replace(second=0, microsecond=0):
-        raise InvalidInput("Start date must be later than current date")
+    start = _new_start(lease, lease.period.start if start is None else start, now)
     end = _new_end(lease, lease.period.end if end is None else end, now)
     if end < now or end <= start:
         raise InvalidPeriod("End date must be later than current and start date")

@@ -3,22 +3,19 @@
 from collections.abc import Iterable
 from dataclasses import replace
 from datetime import datetime
-from typing import TYPE_CHECKING
 
+from climate.domain.events.event import Event
 from climate.domain.status import UNDONE, EventKind
-
-if TYPE_CHECKING:
-    from climate.domain.lease import Event
 
 _ORDER = {kind: place for place, kind in enumerate(EventKind)}
 
 
-def in_order(events: "Iterable[Event]") -> "tuple[Event, ...]":
+def in_order(events: Iterable[Event]) -> tuple[Event, ...]:
     """Sort the events by kind, additional ones by time."""
     return tuple(sorted(events, key=lambda event: (_ORDER[event.kind], event.due_at, event.id)))
 
 
-def not_beyond(event: "Event", latest: datetime) -> "Event":
+def not_beyond(event: Event, latest: datetime) -> Event:
     """Limit the retry time of a put-back event, so that it does not delay an earlier end."""
     late = event.status is UNDONE and event.kind is not EventKind.END and event.run_at > latest
     return replace(event, run_at=latest) if late else event

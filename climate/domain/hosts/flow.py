@@ -41,19 +41,19 @@ class Flow:
         self._moves: dict[tuple[int, int], list[tuple[int, int]]] = defaultdict(list)
         self.held = [0] * len(demands)
         """Number of hosts of each demand."""
-        for place, costs in enumerate(self._costs):
-            for host in sorted(demands[place].must & costs.keys()):
-                self._holder[host] = place
-                self.held[place] += 1
+        for index, costs in enumerate(self._costs):
+            for host in sorted(demands[index].must & costs.keys()):
+                self._holder[host] = index
+                self.held[index] += 1
         self._fixed = frozenset(self._holder)
 
     def fill_least(self) -> frozenset[int]:
         """Give each demand its least number; return the demands that have too few hosts together, or nothing."""
-        for place, demand in enumerate(self._demands):
-            if not demand.must <= self._costs[place].keys():
-                return frozenset((place,))
-            while self.held[place] < demand.least:
-                reached = self._augment(place)
+        for index, demand in enumerate(self._demands):
+            if not demand.must <= self._costs[index].keys():
+                return frozenset((index,))
+            while self.held[index] < demand.least:
+                reached = self._augment(index)
                 if reached:
                     return reached
         return frozenset()
@@ -127,12 +127,12 @@ def _costs(demands: Sequence[Whole], without: Collection[int]) -> list[dict[int,
     """Return the cost of each candidate: a level of drawbacks outweighs all hosts of the levels below."""
     hosts = 1 + sum(demand.most for demand in demands)
     places = 1 + hosts * max((len(demand.candidates) for demand in demands), default=0)
-    fixed = {host: place for place, demand in enumerate(demands) for host in demand.must}
+    fixed = {host: index for index, demand in enumerate(demands) for host in demand.must}
     return [
         {
             host: rank + places * (hosts ** demand.drawbacks.get(host, 0))
             for rank, host in enumerate(demand.candidates)
-            if host not in without and fixed.get(host, place) == place
+            if host not in without and fixed.get(host, index) == index
         }
-        for place, demand in enumerate(demands)
+        for index, demand in enumerate(demands)
     ]

@@ -83,23 +83,23 @@ def _apart(demands: Sequence[Demand]) -> list[list[int]]:
     """Return the demands in groups that have no candidates in common."""
     group = list(range(len(demands)))
     owner: dict[int, int] = {}
-    for place, demand in enumerate(demands):
+    for index, demand in enumerate(demands):
         for host in {*demand.candidates, *_stay(demand)}:
-            first, own = group[owner.setdefault(host, place)], group[place]
+            first, own = group[owner.setdefault(host, index)], group[index]
             if first != own:
                 group = [first if one == own else one for one in group]
-    return [[place for place, one in enumerate(group) if one == name] for name in dict.fromkeys(group)]
+    return [[index for index, one in enumerate(group) if one == name] for name in dict.fromkeys(group)]
 
 
 def _matched(demands: Sequence[Demand], rooms: Rooms, work: Work | None = None) -> list[Mapping[int, int]] | None:
     """Return the hosts of each demand, or None if they cannot all have their least."""
     slots = [demand for demand in demands if isinstance(demand, Slots)]
-    stay = frozenset(host for demand in slots for host in demand.kept)
+    stay = frozenset[int]().union(*map(_stay, demands))
     wholes = [_without(demand, stay) for demand in demands if isinstance(demand, Whole)]
-    if any(not demand.must <= set(demand.candidates) for demand in wholes):
+    if not all(demand.must.issubset(demand.candidates) for demand in wholes):
         return None
     for placed in pack(slots, wholes, rooms, work or Work()) if slots else [()]:
-        flow = Flow(wholes, {host for chosen in placed for host in chosen})
+        flow = Flow(wholes, set[int]().union(*placed))
         if not flow.fill_least():
             flow.fill_most()
             return _in_order(demands, flow, placed)

@@ -161,7 +161,7 @@ def _host(
 
 def _places(sets: Sequence[frozenset[int]], number: int) -> frozenset[int]:
     """Return the indexes of the sets that have the number."""
-    return frozenset(place for place, numbers in enumerate(sets) if number in numbers)
+    return frozenset(index for index, numbers in enumerate(sets) if number in numbers)
 
 
 def _usable(demand: Slots, number: int, room: Mapping[str, int]) -> int:
@@ -180,10 +180,10 @@ class _Search:
     ) -> None:
         self._slots, self._wholes, self._hosts, self._work = slots, wholes, hosts, work
         self._sizes = [tuple(demand.size.get(name, 0) for name in names) for demand in slots]
-        self._following = [place for place, _ in enumerate(hosts)]
-        for place in range(len(hosts) - 1, -1, -1):
-            same = place + 1 < len(hosts) and hosts[place + 1].kind == hosts[place].kind
-            self._following[place] = self._following[place + 1] if same else place + 1
+        self._following = [index for index, _ in enumerate(hosts)]
+        for index in range(len(hosts) - 1, -1, -1):
+            same = index + 1 < len(hosts) and hosts[index + 1].kind == hosts[index].kind
+            self._following[index] = self._following[index + 1] if same else index + 1
         self._bounds = self._room_bounds()
         self._groups = _subsets(range(len(wholes)))
         many = len(wholes) > FEW  # their hosts are then counted by the demands that could have them
@@ -244,7 +244,7 @@ class _Search:
 
     def _patterns(self, host: _Host, rest: Pattern) -> list[Pattern]:
         """Return the patterns to which no slot can be added; those that cover most of the rest come first."""
-        most = [self._clipped(place, min(fit, n)) for place, (fit, n) in enumerate(zip(host.fits, rest, strict=True))]
+        most = [self._clipped(index, min(fit, n)) for index, (fit, n) in enumerate(zip(host.fits, rest, strict=True))]
         found = [pattern for pattern in self._filled(host.room, most, ()) if any(pattern)]
         shares = [1 / n if n else 0 for n in rest]
         return sorted(found, key=lambda pattern: -sum(n * share for n, share in zip(pattern, shares, strict=True)))

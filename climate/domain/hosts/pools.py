@@ -13,6 +13,7 @@ from functools import reduce
 from uuid import UUID
 
 from climate.domain.errors import IllegalMove
+from climate.domain.events.event import Event
 from climate.domain.facts import (
     HostDescribed,
     HostEnrolled,
@@ -25,7 +26,7 @@ from climate.domain.facts import (
     HostSwitched,
     PoolCause,
 )
-from climate.domain.lease import Event, Lease, Reservation
+from climate.domain.lease import Lease, Reservation
 from climate.domain.status import DONE, EventKind
 
 

@@ -9,8 +9,9 @@ from datetime import datetime, timedelta
 
 from climate.domain import facts
 from climate.domain.errors import Conflict, InvalidInput
+from climate.domain.events.event import Event
 from climate.domain.facts import Fact, PlannedEvent
-from climate.domain.lease import Event, Lease
+from climate.domain.lease import Lease
 from climate.domain.period import Period
 from climate.domain.status import RENEWED, UNDONE, PartState
 

@@ -57,19 +57,25 @@ def changed(
 ) -> Taken:
     """Return the holds and the plans of a reservation after a fact."""
     match fact:
-        case PreemptionPlanned(_, _, host, during, warn_at, take_at, needed_by):
-            cut = tuple(replace(hold, during=during) if hold.host == host else hold for hold in holds)
-            plan = Preemption(host, during.end, warn_at, take_at, needed_by)
-            others = (one for one in plans if one.host != host)
-            return cut, tuple(sorted((*others, plan), key=lambda one: one.host))
-        case PreemptionWarned(_, _, hosts, replaced):
-            said = (
-                replace(one, warned=True, replaced=one.host in replaced) if one.host in hosts else one for one in plans
-            )
-            return holds, tuple(said)
-        case HostPreempted(_, _, host):
-            left = tuple(hold for hold in holds if hold.host != host)
-            return left, tuple(one for one in plans if one.host != host)
+        case PreemptionPlanned():
+            return _planned(holds, plans, fact)
+        case PreemptionWarned():
+            return holds, tuple(_warned(one, fact) if one.host in fact.to_take else one for one in plans)
+        case HostPreempted():
+            left = tuple(hold for hold in holds if hold.host != fact.host)
+            return left, tuple(one for one in plans if one.host != fact.host)
+
+
+def _planned(holds: tuple[Hold, ...], plans: tuple[Preemption, ...], fact: PreemptionPlanned) -> Taken:
+    """Shorten the hold, and replace an earlier plan for its host."""
+    cut = tuple(replace(hold, during=fact.during) if hold.host == fact.host else hold for hold in holds)
+    plan = Preemption(fact.host, fact.during.end, fact.warn_at, fact.take_at, fact.needed_by)
+    others = (one for one in plans if one.host != fact.host)
+    return cut, tuple(sorted((*others, plan), key=lambda one: one.host))
+
+
+def _warned(plan: Preemption, fact: PreemptionWarned) -> Preemption:
+    return replace(plan, warned=True, replaced=plan.host in fact.replaced)
 
 
 def not_prolonged(before: Iterable[Hold], after: Iterable[Hold], plans: Iterable[Preemption]) -> tuple[Hold, ...]:

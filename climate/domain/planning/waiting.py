@@ -17,7 +17,8 @@ from uuid import UUID
 
 from climate.domain import facts
 from climate.domain.errors import Conflict, InvalidInput
-from climate.domain.lease import Event, Lease
+from climate.domain.events.event import Event
+from climate.domain.lease import Lease
 from climate.domain.period import Period
 from climate.domain.status import UNDONE
 

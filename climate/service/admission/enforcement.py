@@ -20,13 +20,13 @@ from typing import TypeVar, TypeVarTuple
 import structlog
 from sqlalchemy import Connection
 
-from climate import http_client
 from climate.context import Climate
 from climate.domain.errors import Busy, Forbidden, NoVerdict
 from climate.domain.lease import Lease
 from climate.domain.policy import Caller
-from climate.http_client import CourierError, Parcel, Receipt
 from climate.identity.clouds import REGION
+from climate.outbound import http_client
+from climate.outbound.http_client import CourierError, Parcel, Receipt
 from climate.service.notifications import lease_payload
 from climate.service.transaction import allocate, allocate_some
 from climate.settings import Settings

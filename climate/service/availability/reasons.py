@@ -70,9 +70,9 @@ def _fits(wanted: Wanted, known: Known) -> bool:
 
 def _binding(inquiry: Inquiry, known: Known, found: Found) -> Binding:
     wanted = inquiry.wanted
-    for place, demand in enumerate(known.demands):
+    for index, demand in enumerate(known.demands):
         if demand is not None and not demand.is_possible:
-            return _impossible(inquiry, place, demand)
+            return _impossible(inquiry, index, demand)
     unlimited = replace(known, rules=replace(known.rules, values={}))
     if not _fits(wanted, known) and _fits(wanted, unlimited):
         if known.rules.exceeded:
@@ -84,9 +84,14 @@ def _binding(inquiry: Inquiry, known: Known, found: Found) -> Binding:
         return Binding("between", "It would fit outside the given windows")
     if _fits(wanted, _read(inquiry, replace(wanted, in_maintenance=True))):
         return Binding("maintenance", "Hosts that would suffice are in maintenance windows")
-    for place, demand in enumerate(known.demands):
+    return _binding_demand(wanted, unlimited)
+
+
+def _binding_demand(wanted: Wanted, unlimited: Known) -> Binding:
+    """Return the first reservation that does not fit alone; if each does, only their sum is too much."""
+    for index, demand in enumerate(unlimited.demands):
         if demand is not None and not _fits(wanted, replace(unlimited, demands=(demand,))):
-            return Binding(demand.kind, _taken(demand), place)
+            return Binding(demand.kind, _taken(demand), index)
     return Binding("together", "Each of the reservations would fit, but not all of them together")
 
 
@@ -129,9 +134,9 @@ def _alternatives(inquiry: Inquiry, known: Known) -> Iterator[Alternative]:
         yield from _tried("fewer", "with fewer of each", fewer)
     if wanted.windows:
         yield from _tried("without", "without the windows", inquiry.changed(_single(replace(wanted, windows=()))))
-    for place, given in enumerate(wanted.reservations):
+    for index, given in enumerate(wanted.reservations):
         for without, spec in islice(_without_each(given), MOST_REQUIREMENTS):
-            yield from _tried("without", f"without {without}", _replaced(inquiry, place, spec))
+            yield from _tried("without", f"without {without}", _replaced(inquiry, index, spec))
 
 
 def _single(wanted: Wanted) -> Wanted:
@@ -226,8 +231,8 @@ def _without_each(spec: Mapping[str, object]) -> Iterator[tuple[str, Mapping[str
         except ValueError:
             continue
         parts = tree[1:] if isinstance(tree, list) and tree and tree[0] == "and" else [tree]
-        for place, part in enumerate(parts):
-            rest = [one for other, one in enumerate(parts) if other != place]
+        for index, part in enumerate(parts):
+            rest = [one for other, one in enumerate(parts) if other != index]
             left = json.dumps(["and", *rest] if len(rest) > 1 else rest[0]) if rest else ""
             yield json.dumps(part), {**spec, name: left}
 

@@ -178,6 +178,19 @@ def _leases(conn: Connection) -> Iterator[BlazarLease]:
     wanted = _wanted(conn)
     hosts = _by(_rows(conn, "computehost_allocations", "id"), "reservation_id")
     addresses = _by(_rows(conn, "floatingip_allocations", "id"), "reservation_id")
+
+    def reservation(row: Row[tuple[object, ...]]) -> BlazarReservation:
+        return BlazarReservation(
+            id=row.id,
+            resource_type=row.resource_type or "",
+            status=row.status or "",
+            missing_resources=bool(row.missing_resources),
+            resources_changed=bool(row.resources_changed),
+            wanted=wanted.get((row.resource_type or "", row.id)),
+            hosts=tuple(held.compute_host_id for held in hosts.get(row.id, ())),
+            addresses=tuple(held.floatingip_id for held in addresses.get(row.id, ())),
+        )
+
     for row in _rows(conn, "leases", "id"):
         yield BlazarLease(
             id=row.id,
@@ -188,24 +201,14 @@ def _leases(conn: Connection) -> Iterator[BlazarLease]:
             end=_utc(row.end_date),
             status=row.status or "",
             created_at=_time(row.created_at),
-            reservations=tuple(
-                BlazarReservation(
-                    id=one.id,
-                    resource_type=one.resource_type or "",
-                    status=one.status or "",
-                    missing_resources=bool(one.missing_resources),
-                    resources_changed=bool(one.resources_changed),
-                    wanted=wanted.get((one.resource_type or "", one.id)),
-                    hosts=tuple(held.compute_host_id for held in hosts.get(one.id, ())),
-                    addresses=tuple(held.floatingip_id for held in addresses.get(one.id, ())),
-                )
-                for one in reservations.get(row.id, ())
-            ),
-            events=tuple(
-                BlazarEvent(one.id, one.event_type or "", _utc(one.time or row.start_date), one.status or "")
-                for one in events.get(row.id, ())
-            ),
+            reservations=tuple(map(reservation, reservations.get(row.id, ()))),
+            events=tuple(_event(one, row.start_date) for one in events.get(row.id, ())),
         )
+
+
+def _event(row: Row[tuple[object, ...]], start: datetime) -> BlazarEvent:
+    """Return an event, which is due at the start of its lease if it has no time."""
+    return BlazarEvent(row.id, row.event_type or "", _utc(row.time or start), row.status or "")
 
 
 def _wanted(conn: Connection) -> Mapping[tuple[str, str], Wanted]:

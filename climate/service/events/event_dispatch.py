@@ -116,8 +116,9 @@ def _claim(climate: Climate, by: str, cursor: Cursor, limit: int, ahead: int) ->
         locked = due_events.lock(conn, now, look.ids, limit, room) if look.ids else []
         chosen = _no_more_than(locked, HOLDS)
         count = _mark(conn, climate, by, chosen, now) if chosen else 0
-    cursor.full = room.full(queue for one in chosen for queue in one.queues)
-    queue_limits.take_turns(cursor.turns, ((queue, o.is_end, o.project_id) for o in chosen for queue in o.queues))
+    turns = [(queue, one.is_end, one.project_id) for one in chosen for queue in one.queues]
+    cursor.full = room.full(queue for queue, _, _ in turns)
+    queue_limits.take_turns(cursor.turns, turns)
     left = bool(count) and (len(locked) == limit or len(chosen) < len(locked) or bool(cursor.full))
     if not left:
         cursor.after = look.end or BEGINNING

@@ -16,10 +16,11 @@ from sqlalchemy import Connection
 from climate.cloud import Fenced, InUse, LendsTogether, Loan, NotYet, Return, TakesBackTogether, Trouble
 from climate.context import Climate
 from climate.database.connections import alone
+from climate.domain.events.event import Event
 from climate.domain.facts import Fact
 from climate.domain.hosts import pools
 from climate.domain.hosts.pools import HostPlace, OnEnd
-from climate.domain.lease import Event, Lease, Reservation
+from climate.domain.lease import Lease, Reservation
 from climate.domain.status import EventKind
 from climate.service import transaction
 from climate.service.events import cloud_steps, events, handover
@@ -110,13 +111,15 @@ class TogetherSteps:
         ask = [one for one in mine if states.get(intents[one.token].event_id, "DONE") != "DONE"]
         answers = send(ask) if ask else ()
         outcomes: dict[int, Trouble | None] = {one.token: answer for one, answer in zip(ask, answers, strict=True)}
-        for one in wanted:
-            event_id, step = intents[one.token].event_id, intents[one.token].step
-            if event_id not in states:
-                outcomes[one.token] = Fenced(f"event {event_id} belongs to another worker")
-            elif outcomes.setdefault(one.token, None) is None:
-                self.done[event_id] = step
-        return [outcomes[one.token] for one in wanted]
+        return [self._noted(intents[one.token], outcomes.get(one.token), states) for one in wanted]
+
+    def _noted(self, intent: Intent, trouble: Trouble | None, states: Mapping[UUID, str]) -> Trouble | None:
+        """Return the result of a request, and note its step as done if there is no trouble."""
+        if intent.event_id not in states:
+            return Fenced(f"event {intent.event_id} belongs to another worker")
+        if trouble is None:
+            self.done[intent.event_id] = intent.step
+        return trouble
 
 
 def _intent(run: Run, step: str) -> Intent:

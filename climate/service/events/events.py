@@ -15,11 +15,12 @@ from climate.context import Climate
 from climate.database.connections import reading
 from climate.domain.events import event_progress
 from climate.domain.events import lease_events as schedule
+from climate.domain.events.event import Event
 from climate.domain.events.lease_events import AdditionalEvent, Verdict
 from climate.domain.facts import Fact
 from climate.domain.hosts import pools
 from climate.domain.hosts.pools import LENT, HostPlace, Pool, Transition
-from climate.domain.lease import Event, Lease, Reservation
+from climate.domain.lease import Lease, Reservation
 from climate.domain.policy import Caller, require
 from climate.domain.status import EventKind, HoldState
 from climate.plugin import Lent, ResourcePlugin, not_loaded

@@ -5,8 +5,9 @@ from datetime import datetime
 from sqlalchemy import Connection
 
 from climate.domain import facts
+from climate.domain.events.event import Event
 from climate.domain.facts import EventClaimed, EventClaimTakenBack, Fact
-from climate.domain.lease import Event, Lease, fold
+from climate.domain.lease import Lease, fold
 from climate.domain.policy import Caller
 from climate.domain.status import IN_PROGRESS
 from climate.store.journal import journal
@@ -35,7 +36,7 @@ def take_back(conn: Connection, author: Caller, lease: Lease, now: datetime) -> 
 
 def _taken_back(story: list[Fact], event: Event, now: datetime) -> EventClaimTakenBack | None:
     """Return the fact that withdraws the last claim; None if it already had an effect."""
-    own = [place for place, fact in enumerate(story) if isinstance(fact, OF_AN_EVENT) and fact.event_id == event.id]
+    own = [index for index, fact in enumerate(story) if isinstance(fact, OF_AN_EVENT) and fact.event_id == event.id]
     if not own or not isinstance(story[own[-1]], EventClaimed):
         return None
     before = fold(story[: own[-1]]).event(event.id)

@@ -18,13 +18,13 @@ from uuid import UUID
 import structlog
 from sqlalchemy import Connection
 
-from climate import process_supervisor
 from climate.cloud import FREEPOOL, CloudError, Fenced, NotYet
 from climate.context import Climate
 from climate.domain.facts import HostMoved, PoolCause
 from climate.domain.hosts import pools
 from climate.domain.hosts.pools import CLEANING, FAILED, RESERVATION, HostPlace
 from climate.domain.notifications import Notice
+from climate.processes import process_supervisor
 from climate.service import transaction
 from climate.service.host_operations import cleaning_hook
 from climate.service.host_operations.cleaning_hook import LOST, HookProcess, HookRun, Machine

@@ -9,8 +9,8 @@ from functools import cache
 from pathlib import Path
 from uuid import UUID
 
-from climate import process_supervisor, supervised_command
-from climate.supervised_command import PATH, Run
+from climate.processes import process_supervisor, supervised_command
+from climate.processes.supervised_command import PATH, Run
 
 TOKEN = "CLIMATE_CLEANING_TOKEN"  # noqa: S105 - the name of a variable
 """Environment variable with the number of the run: each run has a higher one than those before it."""
@@ -98,5 +98,5 @@ def execute(run: HookRun, record: Callable[[HookProcess], bool]) -> str:
         began = process_supervisor.started_at(supervisor.pid)
         if not record(HookProcess(str(this_machine()), socket.gethostname(), supervisor.pid, began)):
             return UNRECORDED
-        reason = supervised_command.outcome(supervised, supervisor)
+        reason = supervised_command.outcome(supervised, supervisor).failure
     return f"the hook {reason}" if reason else ""

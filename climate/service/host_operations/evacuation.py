@@ -69,7 +69,9 @@ def _claimed(conn: Connection, climate: Climate) -> list[tuple[Job, int]]:
     supplies = power.of(conn, [place.host for place in failed])
     jobs = [Job(place, supplies[place.host], OFF, hard=True) for place in failed if place.host in supplies]
     jobs = [job for job in jobs if not switching.is_coming(job.place, job.supply)]
-    mine = pool_membership.claim(conn, [job.place.host for job in jobs], now, HANDS_ON) if jobs else frozenset()
+    if not jobs:
+        return []
+    mine = pool_membership.claim(conn, [job.place.host for job in jobs], now, HANDS_ON)
     own = [job for job in jobs if job.place.host in mine]
     return list(zip(own, event_claims.tokens(conn, len(own)), strict=True)) if own else []
 

@@ -280,13 +280,19 @@ def _begin(conn: Connection, climate: Climate) -> list[HostPlace]:
     maintenance.close(conn, AUTHOR, [w.id for w in missed], CANCELLED, now)
     begun = [w for w in due if w.host not in waited_for and w not in missed]
     maintenance.begin(conn, AUTHOR, [w.id for w in begun], now)
-    tokens = event_claims.tokens(conn, len(begun)) if begun else []
-    moves = [(w, _moved(w, present[w.host], now, token)) for w, token in zip(begun, tokens, strict=True)]
-    moved = pool_membership.record(
-        conn, AUTHOR, [(present[w.host], [pools.move(present[w.host], fact)]) for w, fact in moves]
-    )
+    moved = _move(conn, [(w, present[w.host]) for w in begun], now)
     health.doubt(conn, dict.fromkeys((place.host for place in moved), None))
     return moved
+
+
+def _move(conn: Connection, begun: Sequence[tuple[Window, HostPlace]], now: datetime) -> list[HostPlace]:
+    """Record the moves of the hosts of these windows."""
+    tokens = event_claims.tokens(conn, len(begun)) if begun else []
+    moves = [
+        (place, [pools.move(place, _moved(window, place, now, token))])
+        for (window, place), token in zip(begun, tokens, strict=True)
+    ]
+    return pool_membership.record(conn, AUTHOR, moves)
 
 
 def _moved(window: Window, place: HostPlace, now: datetime, token: int) -> HostMoved:

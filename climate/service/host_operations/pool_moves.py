@@ -1,6 +1,6 @@
 """Moves of hosts between pools by admins: all of the hosts or none, and away from leases only with `force`."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
@@ -91,14 +91,19 @@ def _requested_hosts(conn: Connection, order: Order) -> list[HostPlace]:
     """Return the requested hosts in the order of their numbers, each once."""
     numbers: dict[str, int] = {name: int(name) for name in order.hosts if _is_number(name)}
     numbers |= pools.numbers_of(conn, [name for name in order.hosts if name not in numbers])
-    result = {
-        number: place for number, place in pool_membership.of(conn, numbers.values()).items() if not place.removed
-    }
-    _refuse_unknown([name for name in order.hosts if numbers.get(name) not in result])
-    if order.source is not None and (away := [p for p in result.values() if p.pool is not order.source]):
+    listed = pool_membership.of(conn, numbers.values())
+    present = {number: place for number, place in listed.items() if not place.removed}
+    _refuse_unknown([name for name in order.hosts if numbers.get(name) not in present])
+    if order.source is not None:
+        _refuse_outside(order.source, present.values())
+    return [present[number] for number in sorted(present)]
+
+
+def _refuse_outside(pool: Pool, places: Iterable[HostPlace]) -> None:
+    away = [place for place in places if place.pool is not pool]
+    if away:
         message = ", ".join(f"{place.name} ({place.pool})" for place in away[:MOST_TOLD])
-        raise Conflict(f"Not all of the hosts are in the pool {order.source}: {message}")
-    return [result[number] for number in sorted(result)]
+        raise Conflict(f"Not all of the hosts are in the pool {pool}: {message}")
 
 
 def _refuse_unknown(unknown: Sequence[str]) -> None:

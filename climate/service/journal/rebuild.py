@@ -45,6 +45,16 @@ class Rebuilt:
     left: tuple[Difference, ...] = ()
 
 
+def _repair(climate: Climate, damaged: Sequence[UUID]) -> None:
+    """Write the rows of these streams anew, those of leases last."""
+    with reading(climate.engine) as conn:
+        sorts = row_differences.sorts(conn, damaged)
+    for stream in sorted(sorts):
+        if sorts[stream] is not LEASE:
+            _mended(climate, sorts[stream], [stream])
+    _repair_leases(climate, sorted(stream for stream in sorts if sorts[stream] is LEASE))
+
+
 def rebuild(climate: Climate) -> Rebuilt:
     """Write the rows that differ from the journal; rows that cannot be repaired stay as they are.
 
@@ -59,12 +69,7 @@ def rebuild(climate: Climate) -> Rebuilt:
         result += portion.differences
     unknown = [one for one in result if one.what == NO_JOURNAL and not _forgotten(climate, one)]
     damaged = sorted({one.stream for one in result} | {one.lease_id for one in repair.listed(climate)})
-    with reading(climate.engine) as conn:
-        sorts = row_differences.sorts(conn, damaged)
-    for stream in sorted(sorts):
-        if sorts[stream] is not LEASE:
-            _mended(climate, sorts[stream], [stream])
-    _repair_leases(climate, sorted(stream for stream in sorts if sorts[stream] is LEASE))
+    _repair(climate, damaged)
     left = [
         one for streams_of in _portions(damaged, check.PORTION) for one in check.compare_streams(climate, streams_of)
     ]

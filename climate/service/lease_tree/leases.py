@@ -37,7 +37,7 @@ from climate.domain.sharing.sharing import Access, refusal
 from climate.domain.status import PartState
 from climate.service.events import unbegun_claims
 from climate.service.lease_tree import parts as lease_parts
-from climate.service.lease_tree import shares as tree_shares
+from climate.service.lease_tree import splits as tree_splits
 from climate.service.leases import holds, leases, shortages
 from climate.service.leases import update as changes
 from climate.service.leases.leases import Order
@@ -76,15 +76,11 @@ def create(climate: Climate, caller: Caller, order: Order, key: Key | None = Non
     several. Otherwise it lies in one.
     """
     require(caller, "leases:post")
-    if tree_shares.begins_here(climate, order):
+    if tree_splits.begins_here(climate, order):
         try:
             made = leases.create(climate, caller, order, key, dry_run=dry_run)
-        except tree_shares.NOT_HERE as refusal:
-            only = all(tree_shares.is_only_for_here(climate, spec) for spec in order.reservations)
-            silent = None if only or climate.children.active() else tree_shares.silence(climate.children.silent())
-            if silent:
-                raise NotEnoughHosts(f"{refusal}{silent}") from None
-            if only or not climate.children.active():
+        except tree_splits.NOT_HERE as refusal:
+            if not _may_lie_in_children(climate, order, refusal):
                 raise
         else:
             if not made.parts or dry_run:
@@ -94,6 +90,17 @@ def create(climate: Climate, caller: Caller, order: Order, key: Key | None = Non
             return resumed
         run(climate, idempotency.forget, caller, key)
     return _placed(climate, caller, order, key, dry_run=dry_run)
+
+
+def _may_lie_in_children(climate: Climate, order: Order, refusal: ClimateError) -> bool:
+    """Return whether children may give what is refused here. Raise NotEnoughHosts with their names if none answers."""
+    if all(tree_splits.is_only_for_here(climate, spec) for spec in order.reservations):
+        return False
+    if climate.children.active():
+        return True
+    if silent := tree_splits.silence(climate.children.silent()):
+        raise NotEnoughHosts(f"{refusal}{silent}") from None
+    return False
 
 
 def _resumed(climate: Climate, caller: Caller, known: Lease, order: Order) -> Lease | None:
@@ -116,8 +123,8 @@ def _resumed(climate: Climate, caller: Caller, known: Lease, order: Order) -> Le
 def _placed(climate: Climate, caller: Caller, order: Order, key: Key | None, *, dry_run: bool) -> Lease:
     without: frozenset[Child] = frozenset()
     for _ in range(ROUNDS):
-        shares = tree_shares.shares(climate, caller, order, without)
-        split = replace(order, shares=shares, hold=_length(climate, order)) if shares else order
+        splits = tree_splits.splits(climate, caller, order, without)
+        split = replace(order, splits=splits, hold=_length(climate, order)) if splits else order
         lease = leases.create(climate, caller, split, key, dry_run=dry_run)
         if dry_run or not lease.parts:
             return lease

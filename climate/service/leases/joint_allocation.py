@@ -70,6 +70,9 @@ class Unmatchable(ClimateError):
         self.offered, self.everything, self.short = offered, everything, short
 
 
+_Offers = dict[str, list[tuple[int, ResourcePlugin, Ask, Offer]]]
+"""Offers of plugins by kind, each with the index of its reservation."""
+
 Beside = Callable[[Ask, Sequence[T]], Ask]
 """Returns a request beside the results for other reservations."""
 
@@ -117,24 +120,34 @@ def _in_turn(conn: Connection, wanted: Sequence[Wanted[T]], beside: Beside[T]) -
 
 def _together(conn: Connection, wanted: Sequence[Wanted[T]], beside: Beside[T], asked: Sequence[int]) -> list[T]:
     """Return the results, of which those in `asked` are chosen together. Plugins that offer nothing choose first."""
-    results = {place: one.settled.result for place, one in enumerate(wanted) if one.settled and place not in asked}
+    results = _settled_results(wanted, asked)
     for place in asked:
         one, ask = wanted[place], beside(wanted[place].ask, list(results.values()))
         if offer_of(conn, one.plugin(), ask) is None:
             results[place] = one.result(one.plugin().reserve(conn, ask))
     locks.hosts_alone(conn)
     chosen = {place: wanted[place] for place in asked if place not in results}
-    together = frozenset(one.ask.reservation_id for one in chosen.values())
-    by_kind: dict[str, list[tuple[int, ResourcePlugin, Ask, Offer]]] = defaultdict(list)
-    for place, one in chosen.items():
-        ask = replace(beside(one.ask, list(results.values())), together=together)
-        offer = offer_of(conn, one.plugin(), ask)
-        assert offer is not None
-        by_kind[offer.kind].append((place, one.plugin(), ask, offer))
+    by_kind = _offers(conn, chosen, lambda ask: beside(ask, list(results.values())))
     for kind in sorted(by_kind, key=lambda kind: (kind != HOSTS, kind)):  # docs/locks.md: hosts before the others
         for place, allocation in _settled(conn, by_kind[kind]).items():
             results[place] = wanted[place].result(allocation)
     return [results[place] for place in range(len(wanted))]
+
+
+def _settled_results(wanted: Sequence[Wanted[T]], asked: Sequence[int]) -> dict[int, T]:
+    return {index: one.settled.result for index, one in enumerate(wanted) if one.settled and index not in asked}
+
+
+def _offers(conn: Connection, chosen: Mapping[int, Wanted[T]], beside_results: Callable[[Ask], Ask]) -> _Offers:
+    """Return the offers for these reservations by kind; each request names all of them."""
+    together = frozenset(one.ask.reservation_id for one in chosen.values())
+    by_kind: _Offers = defaultdict(list)
+    for place, one in chosen.items():
+        ask = replace(beside_results(one.ask), together=together)
+        offer = offer_of(conn, one.plugin(), ask)
+        assert offer is not None
+        by_kind[offer.kind].append((place, one.plugin(), ask, offer))
+    return by_kind
 
 
 def offer_of(conn: Connection, plugin: ResourcePlugin, ask: Ask) -> Offer | None:
@@ -167,17 +180,17 @@ def as_many_as_possible(conn: Connection, asked: Sequence[tuple[ResourcePlugin, 
     """
     together = frozenset(ask.reservation_id for _, ask in asked)
     offers = []
-    for place, (plugin, ask) in enumerate(asked):
+    for index, (plugin, ask) in enumerate(asked):
         wanted = replace(ask, together=together)
         offer = offer_of(conn, plugin, wanted)
         if offer is None or offer.kind != HOSTS:
             return None
-        offers.append((place, plugin, wanted, replace(offer, read=partial(_no_least, offer.read))))
+        offers.append((index, plugin, wanted, replace(offer, read=partial(_no_least, offer.read))))
     try:
         found = _settled(conn, offers)
     except (*SHORTAGES, TooComplex, Unmatchable):
         return None
-    return [found[place] for place in range(len(asked))]
+    return [found[index] for index in range(len(asked))]
 
 
 def _no_least(read: Callable[[Connection], Candidates], conn: Connection) -> Candidates:

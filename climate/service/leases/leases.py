@@ -64,8 +64,8 @@ class Order:
     reservations: Sequence[Mapping[str, Any]] = ()
     events: Sequence[AdditionalEvent] = ()
     """Additional events from the client; they must lie within the lease."""
-    shares: Mapping[int, planning.Share] = field(default_factory=dict)
-    """Reservations with shares in child zones or cells, by index."""
+    splits: Mapping[int, planning.Split] = field(default_factory=dict)
+    """Splits of reservations with parts in child zones or cells, by index."""
     hold: timedelta | None = None
     """Length of the hold: the lease is gone then unless it was confirmed, and nothing of it starts before."""
     series_id: UUID | None = None
@@ -82,7 +82,7 @@ def create(climate: Climate, caller: Caller, order: Order, key: Key | None = Non
     require(caller, "leases:post")
     holds.check_length(order.hold, timedelta(seconds=climate.settings.hold_seconds))
     accounts.check(climate, order.sharing)
-    parts = planning.parts(climate, order.reservations, order.shares)
+    parts = planning.parts(climate, order.reservations, order.splits)
     try:
         parts = planning.checked(climate, caller, parts, order.end)
     except ClimateError:

@@ -307,12 +307,17 @@ def _to_hand_over(lease: Lease, after: Lease, held: Mapping[int, HostPlace]) -> 
     """Return whether the running lease has hosts that are not lent to it, without a planned event that lends them."""
     if _held(after) - _held(lease):
         return True
-    adjust = next((event for event in lease.events if event.kind is EventKind.ADJUST), None)
-    if not is_active(lease) or (adjust is not None and adjust.status is not DONE):
+    to_adjust = [event for event in lease.events if event.kind is EventKind.ADJUST and event.status is not DONE]
+    if to_adjust or not is_active(lease):
         return False
-    idle = {place.host for place in held.values() if place.pool is Pool.RESERVATION}
-    fewer = {r.id for r in after.reservations if r.missing < lease.reservation(r.id).missing}
-    return any(h.host in idle and (not h.slots or r.id in fewer) for r in after.reservations for h in r.holds)
+    idle = frozenset(place.host for place in held.values() if place.pool is Pool.RESERVATION)
+    return any(_has_idle(r, lease.reservation(r.id), idle) for r in after.reservations)
+
+
+def _has_idle(r: Reservation, before: Reservation, idle: frozenset[int]) -> bool:
+    """Return whether an idle host is to be lent to a reservation: for slots, only if it lacks fewer than before."""
+    lacks_fewer = r.missing < before.missing
+    return any(hold.host in idle and (lacks_fewer or not hold.slots) for hold in r.holds)
 
 
 def _notices(case: Case, after: Lease) -> Iterator[Notice]:

@@ -22,11 +22,11 @@ from climate.service.leases import joint_allocation, shortages
 from climate.service.leases.joint_allocation import Settled, Wanted
 from climate.time_ordered_ids import time_ordered_id
 
-NO_SHARES: Mapping[int, "Share"] = {}
+NO_SPLITS: Mapping[int, "Split"] = {}
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
+class Split:
     """Split of a reservation of hosts: a number here, the rest in child zones and cells."""
 
     hosts: int
@@ -40,24 +40,24 @@ class Part:
 
     plugin: ResourcePlugin
     spec: Mapping[str, object]
-    share: Share | None = None
-    """Its shares in children; None: nothing."""
+    split: Split | None = None
+    """Split over this deployment and children; None: all of it is here."""
     id: UUID | None = None
     """Id of the reservation, if it exists already without resources."""
 
 
 def parts(
-    climate: Climate, reservations: Sequence[Mapping[str, object]], shares: Mapping[int, Share] = NO_SHARES
+    climate: Climate, reservations: Sequence[Mapping[str, object]], splits: Mapping[int, Split] = NO_SPLITS
 ) -> list[Part]:
     """Return the reservations of an order; raise InvalidInput for an unknown resource type."""
     result = []
-    for place, given in enumerate(reservations):
+    for index, given in enumerate(reservations):
         resource_type = given.get("resource_type")
         if resource_type not in climate.plugins:
             known = ", ".join(sorted(climate.plugins))
             raise InvalidInput(f"The {resource_type} resource type is not supported; known are: {known}")
         spec = {name: value for name, value in given.items() if name != "resource_type"}
-        result.append(Part(climate.plugins[str(resource_type)], spec, shares.get(place)))
+        result.append(Part(climate.plugins[str(resource_type)], spec, splits.get(index)))
     if len({is_preemptible(part.spec) for part in result}) > 1:
         raise InvalidInput(
             "preemptible must be true for all reservations of a lease, or for none: a lease gives way as a whole"
@@ -102,18 +102,18 @@ def reserve(
     `common` is the same for all; `liked` are the preferred hosts by index.
     """
 
-    def wanted(place: int) -> Wanted[PlannedReservation]:
-        part = asked[place]
+    def wanted(index: int) -> Wanted[PlannedReservation]:
+        part = asked[index]
         own_id = part.id or time_ordered_id()
-        ask, share = replace(common, new_id=own_id, liked=liked(place), spec=part.spec), part.share
-        if share and not share.hosts:
+        ask, split = replace(common, new_id=own_id, liked=liked(index), spec=part.spec), part.split
+        if split and not split.hosts:
             spec = {**ask.terms, **part.spec}
-            nothing = PlannedReservation(ask.new_id, part.plugin.resource_type, spec, parts=share.parts)
+            nothing = PlannedReservation(ask.new_id, part.plugin.resource_type, spec, parts=split.parts)
             return Wanted(lambda: part.plugin, ask, lambda got: nothing, Settled(nothing))
-        here_only = here(ask, share.hosts) if share else ask
+        here_only = here(ask, split.hosts) if split else ask
         return Wanted(lambda: part.plugin, here_only, partial(_planned, part, ask))
 
-    return tuple(joint_allocation.allocate(conn, [wanted(place) for place in range(len(asked))], _beside))
+    return tuple(joint_allocation.allocate(conn, [wanted(index) for index in range(len(asked))], _beside))
 
 
 def _beside(ask: Ask, planned: Sequence[PlannedReservation]) -> Ask:
@@ -130,7 +130,7 @@ def _beside(ask: Ask, planned: Sequence[PlannedReservation]) -> Ask:
 
 
 def _planned(part: Part, ask: Ask, got: Allocation) -> PlannedReservation:
-    spec = {**got.spec, "min": ask.spec["min"], "max": ask.spec["max"]} if part.share else got.spec
+    spec = {**got.spec, "min": ask.spec["min"], "max": ask.spec["max"]} if part.split else got.spec
     return PlannedReservation(
         id=ask.new_id,
         resource_type=part.plugin.resource_type,
@@ -140,10 +140,10 @@ def _planned(part: Part, ask: Ask, got: Allocation) -> PlannedReservation:
         exists_before_start=got.exists_before_start,
         addresses=got.addresses,
         amounts=got.amounts,
-        parts=part.share.parts if part.share else (),
+        parts=part.split.parts if part.split else (),
     )
 
 
 def here(ask: Ask, hosts: int) -> Ask:
-    """Return the request for the share of a reservation that lies in this deployment."""
+    """Return the request for the hosts of a reservation that lie in this deployment."""
     return replace(ask, spec={**ask.spec, "min": hosts, "max": hosts})

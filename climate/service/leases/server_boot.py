@@ -19,7 +19,7 @@ from climate.domain.facts import ReservationChanged
 from climate.domain.lease import Lease
 from climate.domain.policy import Caller, require
 from climate.domain.status import EventKind, EventStatus, LeaseStatus, ReservationStatus
-from climate.plugin_fields import GIVEN_UP
+from climate.plugin.schema_fields import GIVEN_UP
 from climate.service.events import unbegun_claims
 from climate.service.leases import leases
 from climate.service.leases.dates import read as read_date

@@ -173,7 +173,7 @@ class Change:
 def apply(conn: Connection, climate: Climate, grant: Grant, change: Change) -> Lease:
     """Plan and record the changes. A refusal is raised before anything of it is written."""
     lease, now = change.lease, change.now
-    liked = {r.id: grant.gate.liked(place) for place, r in enumerate(lease.reservations)}
+    liked = {r.id: grant.gate.liked(index) for index, r in enumerate(lease.reservations)}
     losing = giving_way.reservations(change.losers)
     wish = _Wish(lease, grant.caller, change.changes, now, change.patient, lease.period, liked, losing)
     facts = _facts(conn, climate, wish)
@@ -190,11 +190,13 @@ def apply(conn: Connection, climate: Climate, grant: Grant, change: Change) -> L
 
 def _refuse_fewer(conn: Connection, lease: Lease, facts: Sequence[Fact]) -> None:
     """Raise FewerHosts if an ordinary reservation gets fewer hosts for preemptible ones."""
-    anew = [fact for fact in facts if isinstance(fact, ReservationChanged) and fact.missing is None and fact.holds]
-    if anew and not lease.parts and not second_try.gives_way(r.spec for r in lease.reservations):
-        start = min(hold.during.start for fact in anew for hold in fact.holds)
-        end = max(hold.during.end for fact in anew for hold in fact.holds)
-        second_try.refuse_fewer(conn, Period(start, end), ((fact.spec, fact.holds) for fact in anew))
+    if lease.parts or second_try.gives_way(r.spec for r in lease.reservations):
+        return
+    changes = [fact for fact in facts if isinstance(fact, ReservationChanged) and fact.missing is None]
+    periods = [hold.during for fact in changes for hold in fact.holds]
+    if periods:
+        during = Period(min(one.start for one in periods), max(one.end for one in periods))
+        second_try.refuse_fewer(conn, during, [(fact.spec, fact.holds) for fact in changes if fact.holds])
 
 
 def _losers(conn: Connection, climate: Climate, request: _Request) -> tuple[Lease, ...]:
@@ -251,20 +253,20 @@ def _facts(conn: Connection, climate: Climate, wish: _Wish) -> list[Fact]:
 
 def _all_replanned(conn: Connection, climate: Climate, wish: _Wish) -> list[ReservationChanged]:
     """Plan all reservations: in turn if that succeeds at once, otherwise together."""
-    lease = wish.lease
+    wanted = [_replanned(climate, wish, present) for present in wish.lease.reservations]
+    return [fact for fact in joint_allocation.allocate(conn, wanted, partial(_beside, wish.lease)) if fact]
 
-    def beside(ask: Ask, known: Sequence[ReservationChanged | None]) -> Ask:
-        changed = [fact for fact in known if fact]
-        return replace(
-            ask,
-            taken=tuple(hold.host for fact in changed for hold in fact.holds),
-            taken_addresses=tuple(hold.number for fact in changed for hold in fact.addresses or ()),
-            taken_amounts=tuple(hold for fact in changed for hold in fact.amounts or ()),
-            beside=tuple(fold(changed, lease).reservation(fact.reservation_id) for fact in changed),
-        )
 
-    wanted = [_replanned(climate, wish, present) for present in lease.reservations]
-    return [fact for fact in joint_allocation.allocate(conn, wanted, beside) if fact]
+def _beside(lease: Lease, ask: Ask, known: Sequence[ReservationChanged | None]) -> Ask:
+    """Return a request for a reservation of the lease beside those that are planned already."""
+    changed = [fact for fact in known if fact]
+    return replace(
+        ask,
+        taken=tuple(hold.host for fact in changed for hold in fact.holds),
+        taken_addresses=tuple(hold.number for fact in changed for hold in fact.addresses or ()),
+        taken_amounts=tuple(hold for fact in changed for hold in fact.amounts or ()),
+        beside=tuple(fold(changed, lease).reservation(fact.reservation_id) for fact in changed),
+    )
 
 
 def _acknowledged(lease: Lease, now: datetime) -> list[Fact]:
@@ -276,33 +278,39 @@ def _acknowledged(lease: Lease, now: datetime) -> list[Fact]:
 def _moved(conn: Connection, climate: Climate, wish: _Wish, replanned: Sequence[ReservationChanged]) -> list[Fact]:
     """Return the facts that move the lease's events, and plan one for resources to hand over."""
     lease, now, period = wish.lease, wish.now, wish.period
-    after = fold(replanned, lease)
-    hosts = {host for r in after.reservations for host in r.hosts}
-    times = Times(
-        period,
-        wish.changes.before_end,
-        prepare=None if _started(lease) else preparation.due_at(conn, climate.settings, period, hosts, now),
-        grace=lease_events.grace(r.spec for r in after.reservations),
-    )
+    times = _times(conn, climate, wish, fold(replanned, lease))
     moved = list(lease_events.reschedule(lease, times, now, time_ordered_id))
     grown = any(_grown(lease.reservation(fact.reservation_id), fact) for fact in replanned)
     if _started(lease) and (grown or _reopened(lease, now, moved)):
         planned = lease_events.adjustment(lease, now, time_ordered_id)
-        moved = [LeaseRescheduled(now, period, (*(e for fact in moved for e in _events(fact)), planned))]
+        moved = [LeaseRescheduled(now, period, (*_events(moved), planned))]
     if lease.parts and period != lease.period:
         events = lease_events.sync(lease, now, now, time_ordered_id).events
-        moved = [LeaseRescheduled(now, period, (*events, *(e for fact in moved for e in _events(fact))))]
+        moved = [LeaseRescheduled(now, period, (*events, *_events(moved)))]
     return moved
+
+
+def _times(conn: Connection, climate: Climate, wish: _Wish, after: Lease) -> Times:
+    """Return the times of the changed lease; hosts of one that has started are not prepared."""
+    hosts = {host for r in after.reservations for host in r.hosts}
+    has_started, settings = _started(wish.lease), climate.settings
+    return Times(
+        wish.period,
+        wish.changes.before_end,
+        prepare=None if has_started else preparation.due_at(conn, settings, wish.period, hosts, wish.now),
+        grace=lease_events.grace(r.spec for r in after.reservations),
+    )
 
 
 def _reopened(lease: Lease, now: datetime, moved: Sequence[Fact]) -> bool:
     """Return whether the lease leaves its grace period, in which it takes no new servers."""
     closed = next((e for e in lease.events if e.kind is EventKind.CLOSE and e.token), None)
-    return closed is not None and any(e.id == closed.id for fact in moved for e in _events(fact))
+    return closed is not None and any(event.id == closed.id for event in _events(moved))
 
 
-def _events(fact: Fact) -> Sequence[PlannedEvent]:
-    return fact.events if isinstance(fact, LeaseRescheduled) else ()
+def _events(facts: Sequence[Fact]) -> list[PlannedEvent]:
+    """Return the events that these facts plan."""
+    return [event for fact in facts if isinstance(fact, LeaseRescheduled) for event in fact.events]
 
 
 def _refuse_unknown_reservations(lease: Lease, wanted: Sequence[Mapping[str, object]]) -> None:
@@ -330,6 +338,23 @@ def _spec(present: Reservation, changes: Changes) -> Mapping[str, object]:
     return {**present.spec, **{k: v for k, v in given.items() if k not in ("id", "resource_type")}}
 
 
+def _ask(climate: Climate, wish: _Wish, present: Reservation) -> Ask:
+    return Ask(
+        wish.specs[present.id],
+        wish.period,
+        wish.caller,
+        climate.settings,
+        present=present,
+        active=_started(wish.lease),
+        patient=wish.patient,
+        grace_of_lease=lease_events.grace(wish.specs.values()),
+        liked=wish.liked[present.id],
+        soon=preparation.is_soon(climate.settings, wish.period, wish.now),
+        project_id=wish.lease.project_id,
+        giving_way=wish.giving_way,
+    )
+
+
 def _replanned(climate: Climate, wish: _Wish, present: Reservation) -> Wanted[ReservationChanged | None]:
     """Return what a reservation needs to be allocated anew; it is settled if nothing, or less time, is wanted."""
     spec, grace = wish.specs[present.id], lease_events.grace(wish.specs.values())
@@ -339,20 +364,7 @@ def _replanned(climate: Climate, wish: _Wish, present: Reservation) -> Wanted[Re
         return climate.plugins[present.resource_type]
 
     own, _ = sublease.apart(present.holds, present.sublets)
-    ask = Ask(
-        spec,
-        wish.period,
-        wish.caller,
-        climate.settings,
-        present=replace(present, holds=own),
-        active=_started(wish.lease),
-        patient=wish.patient,
-        grace_of_lease=grace,
-        liked=wish.liked[present.id],
-        soon=preparation.is_soon(climate.settings, wish.period, wish.now),
-        project_id=wish.lease.project_id,
-        giving_way=wish.giving_way,
-    )
+    ask = _ask(climate, wish, replace(present, holds=own))
     result = partial(_change, wish, present)
     if present.lies_elsewhere or wish.lease.parent or (present.sublets and not own):
         return Wanted(plugin, ask, result, Settled(None, firm=not present.lies_elsewhere))

@@ -7,12 +7,12 @@ from datetime import datetime, timedelta
 import structlog
 from sqlalchemy import Connection
 
-from climate import http_client
 from climate.context import Climate
 from climate.domain.errors import NotFound
 from climate.domain.notifications import Audience, Notice
 from climate.domain.policy import Caller, require
-from climate.http_client import CourierError, Parcel, Receipt
+from climate.outbound import http_client
+from climate.outbound.http_client import CourierError, Parcel, Receipt
 from climate.service.admission import enforcement
 from climate.service.notifications import webhooks
 from climate.service.transaction import run

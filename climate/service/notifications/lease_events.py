@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator
 
-from climate.domain.lease import Event, Lease
+from climate.domain.events.event import Event
+from climate.domain.lease import Lease
 from climate.domain.notifications import Audience, Notice
 from climate.domain.status import DONE, UNDONE, EventKind, HoldState
 from climate.service.admission import enforcement

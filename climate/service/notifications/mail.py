@@ -7,17 +7,17 @@ from datetime import datetime
 import structlog
 from sqlalchemy import Connection
 
-from climate import smtp_client
 from climate.configuration import mail as mail_settings
 from climate.context import Climate
 from climate.database.connections import reading
 from climate.domain.errors import InvalidInput
 from climate.domain.notifications import Audience, Notice, Topic
 from climate.domain.policy import Caller, require
+from climate.outbound import smtp_client
+from climate.outbound.smtp_client import Letter, MailServer, Sent
 from climate.service.notifications import delivery, mail_texts
 from climate.service.notifications.messages import said
 from climate.service.transaction import run
-from climate.smtp_client import Letter, MailServer, Sent
 from climate.store.notices import calendar_feeds, notifications
 from climate.store.notices import mail as mail_rows
 from climate.store.notices.mail import Reminder

@@ -7,8 +7,8 @@ import hmac
 import json
 from datetime import UTC, datetime
 
-from climate import http_client
-from climate.http_client import Parcel
+from climate.outbound import http_client
+from climate.outbound.http_client import Parcel
 from climate.settings import SettingError, Settings
 from climate.store.notices.notifications import Kept
 

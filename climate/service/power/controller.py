@@ -4,7 +4,7 @@
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 import structlog
@@ -134,11 +134,15 @@ def _read_state(conn: Connection, climate: Climate) -> _RoundState | None:
     supplies = {host: supply for host, supply in known.items() if host in here}
     needs = power.needs(conn, [place.host for place in here.values() if place.pool is Pool.RESERVATION])
     machines = [_machine(place, supplies.get(place.host), needs.get(place.host)) for place in here.values()]
-    switches = plan(machines, rules(climate.settings), now)
-    if not climate.settings.idle_off_after:
-        switches = tuple(switch for switch in switches if switch.on)
+    switches = _switches(machines, climate.settings, now)
     due = frozenset(host for host, supply in supplies.items() if _is_due(here[host], supply, now, climate.settings))
     return _RoundState(here, supplies, needs, due, switches, climate.settings, now)
+
+
+def _switches(machines: Sequence[Machine], settings: Settings, now: datetime) -> tuple[Switch, ...]:
+    """Return the planned switches; without CLIMATE_IDLE_OFF_AFTER only those that power a host on."""
+    switches = plan(machines, rules(settings), now)
+    return switches if settings.idle_off_after else tuple(switch for switch in switches if switch.on)
 
 
 def _machine(place: HostPlace, supply: Supply | None, need: datetime | None) -> Machine:
@@ -146,18 +150,28 @@ def _machine(place: HostPlace, supply: Supply | None, need: datetime | None) -> 
 
     A host without permission for new allocations is no spare.
     """
-    moving = supply is not None and _is_changing(place, supply)
-    on = (supply.wanted == ON) if supply and moving else place.on
-    asked = supply and supply.wanted == (ON if on else OFF) and supply.wanted_at
-    return Machine(
+    unmanaged = Machine(
         host=place.host,
-        on=on,
-        changed_at=asked or (supply.since if supply else place.since),
-        idle_since=max(place.since, supply.used_at) if supply and supply.used_at else place.since,
+        on=place.on,
+        changed_at=place.since,
+        idle_since=place.since,
         next_need=need,
         busy=place.pool is not Pool.RESERVATION or (need is None and not place.reservable),
+        changing=False,
+        managed=False,
+    )
+    if supply is None:
+        return unmanaged
+    moving = _is_changing(place, supply)
+    on = supply.wanted == ON if moving else place.on
+    asked_at = supply.wanted_at if supply.wanted == (ON if on else OFF) else None
+    return replace(
+        unmanaged,
+        on=on,
+        changed_at=asked_at or supply.since,
+        idle_since=max(place.since, supply.used_at or place.since),
         changing=moving,
-        managed=supply is not None and not (on and supply.failures),
+        managed=not (on and supply.failures),
     )
 
 

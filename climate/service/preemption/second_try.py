@@ -17,7 +17,7 @@ from climate.domain.errors import Conflict, NotEnoughHosts
 from climate.domain.facts import Hold
 from climate.domain.period import Period
 from climate.domain.planning.preemption import is_preemptible
-from climate.plugin_fields import LONGEST_GRACE
+from climate.plugin.schema_fields import LONGEST_GRACE
 from climate.service.leases.joint_allocation import Unmatchable
 from climate.settings import Settings
 from climate.store.allocation import preemptible

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from itertools import dropwhile
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
@@ -127,7 +128,6 @@ def _change(
     grant = admission.begin(conn, climate, caller, gates.at(0))
     is_second = request.turn is Turn.SECOND
     losers = _losers(conn, climate, request) if is_second else frozenset()
-    patient = patient or is_second
     series, affected = _locked(conn, request)
     if changes.is_empty:
         return [], Outcome(series, whole(conn, series))
@@ -140,15 +140,15 @@ def _change(
     is_short = False
     # The last one first if they move to later times, so that each one leaves before the next one needs its place.
     backwards = changes.move_by < ZERO
-    for place, lease in enumerate(affected if backwards else reversed(affected)):
-        own = replace(grant, gate=gates.at(place))
+    for index, lease in enumerate(affected if backwards else reversed(affected)):
+        own = replace(grant, gate=gates.at(index))
         try:
-            wish = Change(lease, _changes(series, lease, changes), now, patient, turn, _again(conn, losers))
+            own_changes = _changes(series, lease, changes)
+            wish = Change(lease, own_changes, now, patient or is_second, turn, _again(conn, losers))
             changed.append(update.apply(conn, climate, own, wish))
         except ClimateError as refusal:
             is_short |= second_try.may_help(refusal)
-            reason = str(refusal) if isinstance(refusal, InvalidInput) else refusal_of(conn, refusal)
-            clashes.append(Occurrence(lease.name, lease.period, lease, reason))
+            clashes.append(Occurrence(lease.name, lease.period, lease, _reason(conn, refusal)))
     if is_short:
         second_try.refuse_lacking(conn, turn, _reach(climate, affected, changes))
     if clashes:
@@ -186,6 +186,18 @@ def _fact(changes: SeriesChanges, now: datetime) -> SeriesChanged:
     return SeriesChanged(now, changes.name, move_by, extend_by, changes.since)
 
 
+def _reason(conn: Connection, refusal: ClimateError) -> str:
+    return str(refusal) if isinstance(refusal, InvalidInput) else refusal_of(conn, refusal)
+
+
+def _from(leases: Sequence[Lease], since: UUID) -> list[Lease]:
+    """Return a lease of the series and those after it; raise InvalidInput if it is none of them."""
+    later = list(dropwhile(lambda lease: lease.id != since, leases))
+    if not later:
+        raise InvalidInput(f"from: the series has no lease {since}")
+    return later
+
+
 def _locked(conn: Connection, request: _Request) -> tuple[Series, list[Lease]]:
     """Lock the series and its leases; return it with those that are to change, by their start."""
     series = stored.get(conn, request.series_id, project_id=scope(request.caller), lock=True)
@@ -195,10 +207,7 @@ def _locked(conn: Connection, request: _Request) -> tuple[Series, list[Lease]]:
     leases.sort(key=lambda lease: (lease.period.start, lease.id))
     since = request.changes.since
     if since is not None:
-        places = [place for place, lease in enumerate(leases) if lease.id == since]
-        if not places:
-            raise InvalidInput(f"from: the series has no lease {since}")
-        leases = leases[places[0] :]
+        leases = _from(leases, since)
     affected = [lease for lease in leases if is_unbegun(lease)]
     if not affected and (since is not None or (leases and not request.may_be_over)):
         raise Conflict("Each occurrence of the series has begun: change them one by one")

@@ -182,8 +182,8 @@ def _create(conn: Connection, patient: bool, gates: Gates, climate: Climate, req
         patient, terms = True, replace(terms, losers=_losers(conn, climate, request))
     series_id = time_ordered_id()
     occurrences, is_short = [], False
-    for place, order in enumerate(request.orders):
-        own = replace(terms, grant=replace(terms.grant, gate=gates.at(place)))
+    for index, order in enumerate(request.orders):
+        own = replace(terms, grant=replace(terms.grant, gate=gates.at(index)))
         order = replace(order, series_id=series_id)
         try:
             lease = leases.place(conn, climate, own, order, request.parts, patient)

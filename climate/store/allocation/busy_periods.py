@@ -71,7 +71,7 @@ def decode(rows: Sequence[Packed], added: Mapping[int, Span]) -> PackedGaps:
     `added` has one further busy period for some of the hosts.
     """
     numbers = [number for number, _, _ in rows]
-    further = [(place, *added[number]) for place, number in enumerate(numbers) if number in added]
+    further = [(index, *added[number]) for index, number in enumerate(numbers) if number in added]
     more = np.array(further, np.int64).reshape(-1, 3).T
     sizes = np.array([len(begins or b"") // 8 for _, begins, _ in rows], np.int64)
     hosts = np.concatenate([np.repeat(np.arange(len(rows), dtype=np.int64), sizes), more[0]])

@@ -150,7 +150,7 @@ def _rows(packed: bytes | None, width: int) -> Iterable[tuple[int, ...]]:
     numbers = array("q", packed or b"")
     if sys.byteorder == "little":
         numbers.byteswap()
-    return zip(*(numbers[place::width] for place in range(width)), strict=True)
+    return zip(*(numbers[index::width] for index in range(width)), strict=True)
 
 
 def _packed(in_maintenance: bool, ordinary: bool, **words: str) -> Subquery:

@@ -12,6 +12,7 @@ from sqlalchemy import Table
 from sqlalchemy.dialects import postgresql
 
 from climate.domain.events import event_progress
+from climate.domain.events.event import Event
 from climate.domain.facts import (
     Fact,
     HostDescribed,
@@ -23,7 +24,7 @@ from climate.domain.facts import (
 )
 from climate.domain.hosts import host_facts, maintenance_facts, pools
 from climate.domain.hosts.maintenance_facts import WindowFact
-from climate.domain.lease import Event, Lease, fold
+from climate.domain.lease import Lease, fold
 from climate.domain.operator_facts import LimitsSet, PoolTermsSet, decided
 from climate.domain.planning import series as series_facts
 from climate.domain.planning.series import SeriesFact

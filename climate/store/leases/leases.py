@@ -26,9 +26,10 @@ from sqlalchemy.exc import IntegrityError
 from climate.database.connections import Insert
 from climate.database.sql_arrays import in_parameter
 from climate.domain.errors import Conflict, InvalidInput, NotFound
+from climate.domain.events.event import Event
 from climate.domain.events.event_share import Share
 from climate.domain.facts import AddressHold, AmountHold, Fact, Hold
-from climate.domain.lease import Event, Lease, Reservation, fold
+from climate.domain.lease import Lease, Reservation, fold
 from climate.domain.period import Period
 from climate.domain.planning.preemption import Preemption
 from climate.domain.policy import Caller

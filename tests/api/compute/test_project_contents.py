@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import text
 
+from climate.adapters.project_contents import DeploymentContents
 from climate.domain.errors import Conflict, NotFound
 from climate.domain.limits import Limit
 from climate.domain.policy import ADMIN, Caller
@@ -13,7 +14,6 @@ from climate.identity import Identity, admin, build, lookup
 from climate.identity.models import Project
 from climate.identity.store import projects
 from climate.identity.store.tables import metadata
-from climate.project_contents import DeploymentContents
 from climate.settings import Settings
 from climate.store import limits
 from climate.store.engine import database_time

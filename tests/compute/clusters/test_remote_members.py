@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from climate import process_supervisor
 from climate.compute.clusters import remote_members
 from climate.compute.errors import VirtError
+from climate.processes import process_supervisor
 
 
 @pytest.mark.parametrize(

@@ -14,10 +14,10 @@ from uuid import UUID, uuid4
 import pytest
 from sqlalchemy import Engine, text
 
-from climate import process_supervisor
 from climate.context import Climate
 from climate.domain.errors import Conflict
 from climate.domain.hosts.pools import Pool
+from climate.processes import process_supervisor
 from climate.service.host_operations import cleaning, cleaning_hook, failures, maintenance, pool_moves, recycling
 from climate.service.host_operations.cleaning_hook import HookProcess, HookRun, Machine
 from climate.service.hosts.move_checks import Order

@@ -11,8 +11,9 @@ from sqlalchemy import Connection, text
 from climate.cloud import Cloud, CloudError
 from climate.context import Climate
 from climate.domain.errors import InvalidInput
+from climate.domain.events.event import Event
 from climate.domain.events.lease_events import AdditionalEvent
-from climate.domain.lease import Event, Lease
+from climate.domain.lease import Lease
 from climate.domain.status import DONE, ERROR, UNDONE, EventKind, LeaseStatus
 from climate.plugin import Allocation, Ask, Lent
 from climate.service.events import events

@@ -11,7 +11,8 @@ from sqlalchemy import event, text
 from climate.cloud import Cloud
 from climate.cloud.bundled import BundledCloud
 from climate.compute.servers import create
-from climate.domain.lease import Event, Lease
+from climate.domain.events.event import Event
+from climate.domain.lease import Lease
 from climate.domain.status import EventKind
 from climate.plugin import Lent, Plugins
 from climate.service.events import event_dispatch, event_portions

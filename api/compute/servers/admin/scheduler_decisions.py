@@ -73,8 +73,8 @@ def _of_one(trail: Mapping[str, Any], number: int) -> Body:
     picks = trail.get("picks", [])
     own = picks[number] if number < len(picks) else None
     later = [
-        {"server": place, **stage}
-        for place, pick in enumerate(picks[: number + 1])
+        {"server": index, **stage}
+        for index, pick in enumerate(picks[: number + 1])
         for stage in pick.get("filters", ())
     ]
     kept = {key: value for key, value in trail.items() if key not in ("picks", "more_picks")}

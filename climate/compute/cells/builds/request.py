@@ -87,19 +87,22 @@ _TUPLES = ("server_ids", "access")
 _TEXTS = ("build_id", "project_id", "user_id", "name", "flavor", "request_id")
 
 
-def read(kwargs: Mapping[str, Any]) -> Build:
-    """Return the build in the arguments of a message. Raise BadMessage if there is none."""
-    given = kwargs.get("build")
-    known = {one.name for one in fields(Build)}
-    if not isinstance(given, dict) or not set(given) <= known:
-        raise BadMessage("The build is malformed")
+def _check_values(given: Mapping[str, Any]) -> None:
     if not all(isinstance(given.get(name), str) for name in _TEXTS) or not _are_texts(given.get("server_ids")):
         raise BadMessage("The build has no usable ids and names")
-    tuples = {name: tuple(given[name]) for name in _TUPLES if name in given}
     if not all(_is_count(given.get(name, 0)) for name in ("whole", "first")):
         raise BadMessage("The build has no usable place in its request")
     if not isinstance(given.get("public_key"), str | None):
         raise BadMessage("The build has no usable public key")
+
+
+def read(kwargs: Mapping[str, Any]) -> Build:
+    """Return the build in the arguments of a message. Raise BadMessage if there is none."""
+    given = kwargs.get("build")
+    if not isinstance(given, dict) or not {one.name for one in fields(Build)}.issuperset(given):
+        raise BadMessage("The build is malformed")
+    _check_values(given)
+    tuples = {name: tuple(given[name]) for name in _TUPLES if name in given}
     networks = given.get("networks")
     try:
         return Build(**{**given, **tuples, "networks": None if networks is None else tuple(networks)})

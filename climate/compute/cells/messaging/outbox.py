@@ -126,12 +126,12 @@ def _published(
 ) -> tuple[int, TransportError | None]:
     """Return (number of sent messages, the error that stopped it)."""
     cell, now = to
-    for place, message in enumerate(messages):
+    for index, message in enumerate(messages):
         letter = Letter(compute.cells.name, message.delivery, message.kind, message.body)
         try:
             transport.send(cell, QUEUES[message.kind], _sealed(compute, cell, letter, now))
         except TransportError as error:
-            return place, error
+            return index, error
     return len(messages), None
 
 

@@ -78,9 +78,7 @@ def hold(ip: Any, bridge: Device, link: Link) -> None:
         held = {one: broadcast for one, broadcast in result if one not in stale}
         steps += _reordered(ip, bridge.index, held, link.gateway)
     if link.gateway_v6 is not None:
-        netlink.sysctl(f"ipv6/conf/{bridge.name}/disable_ipv6", 0)
-        if link.gateway_v6 not in netlink.addresses(ip, bridge.index, 6):
-            steps.append(("addr", "add", netlink.own_address(bridge.index, link.gateway_v6)))
+        steps += _with_gateway_v6(ip, bridge, link.gateway_v6)
     if steps:
         netlink.at_once(steps)
     if wanted:
@@ -172,6 +170,14 @@ def _of(ip: Any, network_id: str) -> list[Device]:
         for device in netlink.devices(ip).values()
         if device.ours and device.kind == "bridge" and device.mark and device.mark.of == network_id
     ]
+
+
+def _with_gateway_v6(ip: Any, bridge: Device, gateway: Interface) -> list[Step]:
+    """Allow IPv6 on the bridge, and return the step that adds the gateway's address if it has not got it."""
+    netlink.sysctl(f"ipv6/conf/{bridge.name}/disable_ipv6", 0)
+    if gateway in netlink.addresses(ip, bridge.index, 6):
+        return []
+    return [("addr", "add", netlink.own_address(bridge.index, gateway))]
 
 
 def _reordered(ip: Any, index: int, held: Mapping[Interface, str | None], wanted: Interface) -> list[Step]:

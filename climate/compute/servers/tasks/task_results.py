@@ -60,13 +60,19 @@ def done(compute: Compute, server: Server, worker: str) -> bool:
     becomes = after(server)
     outcome = {"status": becomes, "launched": becomes == ACTIVE and server.launched_at is None}
     finished = _finish(compute, server, worker, outcome, _DONE.get(task))
-    if finished and task == UNSHELVE and server.shelved_image is not None:
-        images.forget(compute, server.shelved_image)
-    if finished and task == MIGRATE:
-        transfer.forget_carried(compute, server)
-    if not finished and task == SHELVE and task_heartbeat.renew(compute, server.id, worker):
+    if finished:
+        _forget_carrier(compute, server, task)
+    elif task == SHELVE and task_heartbeat.renew(compute, server.id, worker):
         images.forget(compute, server.task_image or "")  # the replacing task has dropped the image
     return finished
+
+
+def _forget_carrier(compute: Compute, server: Server, task: str) -> None:
+    """Delete the image or the disks by which the server has reached its node."""
+    if task == UNSHELVE and server.shelved_image is not None:
+        images.forget(compute, server.shelved_image)
+    if task == MIGRATE:
+        transfer.forget_carried(compute, server)
 
 
 def failed(compute: Compute, server: Server, worker: str, reason: str) -> bool:

@@ -1,9 +1,9 @@
 """Lists of servers: conditions, orders and pages, in one statement however many servers there are."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from sqlalchemy import Connection, RowMapping, text
+from sqlalchemy import Connection, RowMapping, TextClause, text
 from sqlalchemy.exc import DBAPIError
 
 from climate.compute.errors import BadRequest
@@ -106,20 +106,25 @@ HERE = Source(COLUMNS, FROM, CONDITIONS, ORDERS, server_of)
 """The servers of this deployment."""
 
 
-def listed(conn: Connection, listing: Listing, source: Source = HERE) -> list[Server]:
-    """Return the matching servers, newest first unless another order is given. BadRequest for an invalid pattern."""
-    wanted = {key: value for key, value in listing.wanted.items() if key in source.conditions}
+def _statement(listing: Listing, source: Source, wanted: Collection[str]) -> TextClause:
+    """Return the statement with the conditions of the wanted keys, the order, and the page behind the marker."""
     conditions = [source.always, *(f"({source.conditions[key]})" for key in wanted)]
     keys = [(source.orders[key], descending) for key, descending in listing.order] or [("s.created_at", True)]
     keys.append(("s.id", keys[-1][1]))
     after = ""
     if listing.marker is not None:
-        marks = ", ".join(f"{value} AS k{place}" for place, (value, _) in enumerate(keys))
+        marks = ", ".join(f"{value} AS k{index}" for index, (value, _) in enumerate(keys))
         after = f"CROSS JOIN (SELECT {marks} {source.rows} WHERE s.id = CAST(:marker AS uuid)) AS k"
         conditions.append(_behind(keys))
     order = ", ".join(f"{value} {'DESC' if descending else 'ASC'}" for value, descending in keys)
     where = " AND ".join(conditions)
-    statement = text(f"SELECT {source.columns} {source.rows} {after} WHERE {where} ORDER BY {order} LIMIT :limit")
+    return text(f"SELECT {source.columns} {source.rows} {after} WHERE {where} ORDER BY {order} LIMIT :limit")
+
+
+def listed(conn: Connection, listing: Listing, source: Source = HERE) -> list[Server]:
+    """Return the matching servers, newest first unless another order is given. BadRequest for an invalid pattern."""
+    wanted = {key: value for key, value in listing.wanted.items() if key in source.conditions}
+    statement = _statement(listing, source, wanted)
     given = {**listing.wanted, "marker": listing.marker, "limit": listing.limit}
     try:
         _try_patterns(conn, [str(wanted[key]) for key in PATTERNS if key in wanted])
@@ -139,9 +144,9 @@ def _try_patterns(conn: Connection, patterns: Sequence[str]) -> None:
 def _behind(keys: Sequence[tuple[str, bool]]) -> str:
     """Return the condition that a server comes after the marker in an order that may go up and down."""
     steps = []
-    for place, (value, descending) in enumerate(keys):
-        same = [f"{earlier} = k.k{number}" for number, (earlier, _) in enumerate(keys[:place])]
-        steps.append(" AND ".join([*same, f"{value} {'<' if descending else '>'} k.k{place}"]))
+    for index, (value, descending) in enumerate(keys):
+        same = [f"{earlier} = k.k{number}" for number, (earlier, _) in enumerate(keys[:index])]
+        steps.append(" AND ".join([*same, f"{value} {'<' if descending else '>'} k.k{index}"]))
     return f"({' OR '.join(f'({step})' for step in steps)})"
 
 

@@ -55,7 +55,7 @@ def command(machine: Machine, guest: Guest) -> list[str]:
         *("-mon", "chardev=monitor,mode=control"),
         *("-chardev", f"file,id=console,path={console},append=on", "-serial", "chardev:console"),
         *_disks(machine.home, guest),
-        *(word for place, one in enumerate(guest.interfaces) for word in _interface(place, one.mac, machine.taps)),
+        *(word for index, one in enumerate(guest.interfaces) for word in _interface(index, one.mac, machine.taps)),
         *(word for one in guest.volumes for word in _volume(one)),
         *(_config_drive(machine.home) if (machine.home / config_drive.DISK).exists() else ()),
         *(_injected(machine.home) if (machine.home / network_devices.FILE).exists() else ()),

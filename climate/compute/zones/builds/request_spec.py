@@ -52,10 +52,9 @@ def stays(request: BootRequest, parts: Parts = NO_PARTS) -> str | None:
 
     `parts`: the parts of its reservations in child zones.
     """
-    of_this_zone = [hint for hint in OF_THIS_ZONE if not (parts and hint == RESERVATION)]
-    named = [hint for hint in of_this_zone if request.hints.get(hint)]
-    if named:
-        return f"the hint '{named[0]}' names a resource of this zone"
+    hint = _hint_of_this_zone(request, parts)
+    if hint is not None:
+        return f"the hint '{hint}' names a resource of this zone"
     _, host, node = read_zone(request.zone)
     if host or node or request.destination:
         return "a host of this zone is named"
@@ -66,6 +65,11 @@ def stays(request: BootRequest, parts: Parts = NO_PARTS) -> str | None:
     if request.flavor.reservation is not None:
         return "the flavor is of a reservation of this zone"
     return None
+
+
+def _hint_of_this_zone(request: BootRequest, parts: Parts) -> str | None:
+    """Return a hint that names a resource of this zone; a reservation with parts lies in children too."""
+    return next((h for h in OF_THIS_ZONE if request.hints.get(h) and not (parts and h == RESERVATION)), None)
 
 
 def with_key(conn: Connection, request: BootRequest) -> BootRequest:

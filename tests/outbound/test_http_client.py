@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from climate import http_client
-from climate.http_client import MOST_BYTES, CourierError, Parcel, Receipt
+from climate.outbound import http_client
+from climate.outbound.http_client import MOST_BYTES, CourierError, Parcel, Receipt
 from tests.webhook_receiver import Exchange, Receiver, receiving
 
 SECRET = "kept-out-of-sight"

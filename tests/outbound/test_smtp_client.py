@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from climate import smtp_client
-from climate.smtp_client import Letter, Security, Sent, send_all
+from climate.outbound import smtp_client
+from climate.outbound.smtp_client import Letter, Security, Sent, send_all
 from tests.smtp_receiver import PASSWORD, SENDER, USER, receiving, trusting
 
 TO = "demo@example.org"

@@ -17,7 +17,7 @@ from climate.domain.policy import Caller
 from climate.service.lease_tree import parts as lease_parts
 from climate.service.leases import leases
 from climate.service.leases.leases import Order
-from climate.service.leases.reservations import Share
+from climate.service.leases.reservations import Split
 from climate.store.hosts.hosts import HOST_TYPE
 
 log = structlog.get_logger(__name__)
@@ -72,21 +72,21 @@ def is_only_for_here(climate: Climate, spec: Any) -> bool:
     return is_preemptible(spec) or (not _names_none(spec) and _names_this(climate, spec))
 
 
-def shares(climate: Climate, caller: Caller, order: Order, without: frozenset[Child]) -> dict[int, Share]:
-    """Return the shares of each reservation that lie in children, by index.
+def splits(climate: Climate, caller: Caller, order: Order, without: frozenset[Child]) -> dict[int, Split]:
+    """Return the splits of the reservations that lie in children, by index.
 
     Raises NotEnoughHosts if nobody has the hosts, and InvalidInput for an unknown zone or cell.
     """
     children = climate.children.active()
-    result: dict[int, Share] = {}
-    for place, spec in enumerate(order.reservations):
+    result: dict[int, Split] = {}
+    for index, spec in enumerate(order.reservations):
         if spec.get("resource_type") == HOST_TYPE:
-            so_far = replace(order, reservations=order.reservations[: place + 1], shares=dict(result), hold=None)
+            so_far = replace(order, reservations=order.reservations[: index + 1], splits=dict(result), hold=None)
             places = _places(climate, spec, children)
             left = [child for child in places.children if child not in without]
-            share = _share(climate, caller, so_far, replace(places, children=left))
-            if share:
-                result[place] = share
+            split = _split_of_last(climate, caller, so_far, replace(places, children=left))
+            if split:
+                result[index] = split
     return result
 
 
@@ -110,6 +110,11 @@ def _places(climate: Climate, spec: Any, children: Sequence[Child]) -> Places:
     kind, name = (ZONE, str(zone)) if cell is None else (CELL, str(cell))
     if _names_this(climate, spec):
         return Places(is_here=True, children=(), named=f"{kind} {name}")
+    return Places(is_here=False, children=_children_called(children, kind, name), named=f"{kind} {name[:200]}")
+
+
+def _children_called(children: Sequence[Child], kind: str, name: str) -> list[Child]:
+    """Return the children of that kind and name; raise InvalidInput for none, and for several cells."""
     named = [child for child in children if child.kind == kind and _is_called(child, name)]
     if not named:
         known = "a child zone" if kind == ZONE else "a cell below it"
@@ -117,18 +122,18 @@ def _places(climate: Climate, spec: Any, children: Sequence[Child]) -> Places:
     if kind == CELL and len(named) > 1:
         paths = ", ".join(sorted(child.name for child in named)[:5])
         raise InvalidInput(f"cell {name[:80]!r} may be {paths}: give the path")
-    return Places(is_here=False, children=named, named=f"{kind} {name[:200]}")
+    return named
 
 
 def _is_called(child: Child, name: str) -> bool:
     return child.name == name or (child.kind == CELL and child.name.rpartition(PATH)[2] == name)
 
 
-def _share(climate: Climate, caller: Caller, order: Order, places: Places) -> Share | None:
+def _split_of_last(climate: Climate, caller: Caller, order: Order, places: Places) -> Split | None:
     """Return the split of the last reservation; None: all of it is here. Raises NotEnoughHosts."""
     spec = order.reservations[-1]
     across = bool(spec.get("across"))
-    own, refusal = 0, NotEnoughHosts(f"Not enough hosts available: {spec['min']} wanted in {places.named}")
+    own, refusal = 0, f"Not enough hosts available: {spec['min']} wanted in {places.named}"
     if places.is_here:
         reason = _refusal_here(climate, caller, _filled(order) if across else order)
         if reason is None:
@@ -136,17 +141,18 @@ def _share(climate: Climate, caller: Caller, order: Order, places: Places) -> Sh
         if isinstance(reason, InvalidRequirements) and not places.children:
             raise reason
         own = _own_hosts(climate, caller, order) if across else 0
-        refusal = NotEnoughHosts(str(reason))
+        refusal = str(reason)
     least, most = int(spec["min"]), int(spec["max"])
     offers, silent = _offers(climate, caller, order, places.children, 1 if across else least)
-    share = _split(own, offers, least, most) if across else _whole(offers, least, most)
-    if share is None and own >= least:
-        return None
-    if share is None:
-        offered = ", ".join(str(offer.hosts) for offer in offers) or "none"
-        skipped = () if places.named else climate.children.silent()
-        raise NotEnoughHosts(f"{refusal}; children offer {offered}{silence([*skipped, *silent])}")
-    return share
+    split = _split(own, offers, least, most) if across else _whole(offers, least, most)
+    if split is not None or own >= least:
+        return split
+    skipped = () if places.named else climate.children.silent()
+    raise NotEnoughHosts(f"{refusal}; {_offered(offers)}{silence([*skipped, *silent])}")
+
+
+def _offered(offers: Sequence[Offered]) -> str:
+    return f"children offer {', '.join(str(offer.hosts) for offer in offers) or 'none'}"
 
 
 def _filled(order: Order) -> Order:
@@ -209,13 +215,13 @@ def _offers(
     return best, silent
 
 
-def _whole(offers: Sequence[Offered], least: int, most: int) -> Share | None:
+def _whole(offers: Sequence[Offered], least: int, most: int) -> Split | None:
     """Return a split with all hosts in the child with the best offer."""
     best = next((offer for offer in offers if offer.hosts >= least), None)
-    return Share(0, (_part(best.child, least, min(most, best.hosts)),)) if best else None
+    return Split(0, (_part(best.child, least, min(most, best.hosts)),)) if best else None
 
 
-def _split(own: int, offers: Sequence[Offered], least: int, most: int) -> Share | None:
+def _split(own: int, offers: Sequence[Offered], least: int, most: int) -> Split | None:
     """Return a split with the wanted number of hosts over as few deployments as possible, this one first."""
     own, parts = min(own, most), []
     left = most - own
@@ -225,7 +231,7 @@ def _split(own: int, offers: Sequence[Offered], least: int, most: int) -> Share 
         count = min(left, offer.hosts)
         parts.append(_part(offer.child, count, count))
         left -= count
-    return Share(own, tuple(parts)) if most - left >= least and parts else None
+    return Split(own, tuple(parts)) if most - left >= least and parts else None
 
 
 def _part(child: Child, least: int, most: int) -> PlannedPart:

@@ -1,0 +1,1 @@
+"""Clients of the services of others to which climate sends: HTTP and mail."""

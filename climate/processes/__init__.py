@@ -1,0 +1,1 @@
+"""Processes that this process starts and that end with it."""
