@@ -94,7 +94,7 @@ def change_project(identity: "Identity", author: Caller, project_id: str, change
             identity.revoke(conn, PROJECT, project_id)
         project = replace(before, **wanted)
         audit.project_changed(conn, author, before, project)
-    identity.watch.forget()
+    identity.watch.announce()
     return project
 
 
@@ -132,7 +132,7 @@ def remove_project(identity: "Identity", author: Caller, project_id: str) -> Non
         identity.revoke(conn, PROJECT, project_id)
         identity.contents.delete_settings(conn, author, project_id)
         projects.remove(conn, project_id)
-    identity.watch.forget()
+    identity.watch.announce()
 
 
 def create_user(identity: "Identity", author: Caller, new: NewUser) -> User:
@@ -174,7 +174,7 @@ def change_user(identity: "Identity", author: Caller, user_id: str, changes: Map
             identity.revoke(conn, USER, user_id)
         user = replace(before, **{name: value for name, value in wanted.items() if name != "password_hash"})
         audit.user_changed(conn, author, before, user, password="password_hash" in wanted)
-    identity.watch.forget()
+    identity.watch.announce()
     return user
 
 
@@ -187,7 +187,7 @@ def remove_user(identity: "Identity", author: Caller, user_id: str) -> None:
         audit.user_deleted(conn, author, user)
         identity.revoke(conn, USER, user_id)
         users.remove(conn, user_id)
-    identity.watch.forget()
+    identity.watch.announce()
 
 
 def no_such(noun: str, name: str) -> NotFound:

@@ -79,7 +79,7 @@ def remove(identity: "Identity", grant: Grant, author: Caller, user_id: str, cre
             raise NotFound(f"Could not find application credential: {credential_id[:80]}.")
         audit.credential_deleted(conn, author, credential)
         identity.revoke(conn, CREDENTIAL, credential_id, user_id)
-    identity.watch.forget()
+    identity.watch.announce()
 
 
 def _allowed(identity: "Identity", grant: Grant) -> frozenset[str]:

@@ -56,7 +56,7 @@ def remove(identity: "Identity", author: Caller, role_id: str) -> None:
         for user_id, project_id in store.holders(conn, role_id):
             identity.revoke(conn, ROLE, role_subject(user_id, project_id), user_id)
         store.remove(conn, role_id)
-    identity.watch.forget()
+    identity.watch.announce()
 
 
 def give(identity: "Identity", author: Caller, user_id: str, project_id: str | None, role_id: str) -> None:
@@ -75,7 +75,7 @@ def take(identity: "Identity", author: Caller, user_id: str, project_id: str | N
             raise NotFound("The user does not have this role there")
         audit.role_taken(conn, author, user, project_id, role.name)
         identity.revoke(conn, ROLE, role_subject(user_id, project_id), user_id)
-    identity.watch.forget()
+    identity.watch.announce()
 
 
 def _lock(conn: Connection, role_id: str) -> Role:

@@ -70,4 +70,4 @@ def sign_out(identity: "Identity", last: str, *, everywhere: bool = False) -> No
     kind, subject = (USER, grant.user_id) if everywhere else (TOKEN, grant.audit_ids[-1])
     with identity.engine.begin() as conn:
         identity.revoke(conn, kind, subject, grant.user_id)
-    identity.watch.forget()
+    identity.watch.announce()

@@ -98,10 +98,10 @@ def by_credential(identity: "Identity", who: Who, owner: Who | None, secret: str
 
 
 def sign_out(identity: "Identity", grant: Grant) -> None:
-    """Revoke the token of a grant; every process refuses it within a second."""
+    """Revoke the token of a grant; this web server refuses it at once, and others within a second."""
     with identity.engine.begin() as conn:
         identity.revoke(conn, TOKEN, grant.audit_ids[0], grant.user_id)
-    identity.watch.forget()
+    identity.watch.announce()
 
 
 def check_attempts(identity: "Identity", login: str, address: str) -> None:
