@@ -1,5 +1,9 @@
 """Roles and role assignments."""
 
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
 from flask import Blueprint, request
 
 from api.body import read_object
@@ -11,12 +15,15 @@ from climate.domain.policy import require
 from climate.identity import lookup
 from climate.identity import roles as verbs
 from climate.identity.models import Role
-from climate.identity.store.assignments import Filter
+from climate.identity.store.assignments import Filter, Holder
+
+View = TypeVar("View", bound=Callable[..., Any])
 
 blueprint = Blueprint("identity-roles", __name__, url_prefix="/identity/v3")
 
-IN_PROJECT = "/projects/<project_id>/users/<user_id>/roles"
-IN_SYSTEM = "/system/users/<user_id>/roles"
+USER_IN_PROJECT, USER_IN_SYSTEM = "/projects/<project_id>/users/<user_id>/roles", "/system/users/<user_id>/roles"
+GROUP_IN_PROJECT, GROUP_IN_SYSTEM = "/projects/<project_id>/groups/<group_id>/roles", "/system/groups/<group_id>/roles"
+PLACES = (USER_IN_PROJECT, USER_IN_SYSTEM, GROUP_IN_PROJECT, GROUP_IN_SYSTEM)
 NO_DOMAIN_ROLES = "domain_id must be null: roles belong to no domain"
 
 
@@ -61,38 +68,62 @@ def remove(role_id: str) -> tuple[str, int]:
     return "", 204
 
 
-@blueprint.get(IN_PROJECT)
-@blueprint.get(IN_SYSTEM)
-def roles_of(user_id: str, project_id: str | None = None) -> dict[str, object]:
-    """List the roles of a user in a project or in the system."""
-    require_reader()
-    return _roles(lookup.roles(identity(), user_id, project_id))
+@dataclass(frozen=True, slots=True)
+class Place:
+    """User or group, and project, of the path of a request; without a project it is the system."""
+
+    user_id: str | None = None
+    group_id: str | None = None
+    project_id: str | None = None
+
+    @property
+    def holder(self) -> Holder:
+        return Holder(self.user_id) if self.user_id is not None else Holder(self.group_id or "", is_group=True)
 
 
-@blueprint.get(f"{IN_PROJECT}/<role_id>")
-@blueprint.get(f"{IN_SYSTEM}/<role_id>")
-def check(user_id: str, role_id: str, project_id: str | None = None) -> tuple[str, int]:
-    """Check whether a user has a role in a project or in the system; clients use HEAD."""
+def _at(method: str, suffix: str = "") -> Callable[[View], View]:
+    """Return the decorator of a view of the roles of users and groups, in projects and in the system."""
+
+    def add(view: View) -> View:
+        for place in PLACES:
+            blueprint.add_url_rule(place + suffix, view_func=view, methods=[method])
+        return view
+
+    return add
+
+
+@_at("GET")
+def assigned(**path: str) -> dict[str, object]:
+    """List the roles that a user or a group was given in a project or in the system."""
     require_reader()
-    lookup.check_role(identity(), user_id, project_id, role_id)
+    place = Place(**path)
+    return _roles(lookup.roles(identity(), place.holder, place.project_id))
+
+
+@_at("GET", "/<role_id>")
+def check(role_id: str, **path: str) -> tuple[str, int]:
+    """Check whether a user or a group was given a role in a project or in the system; clients use HEAD."""
+    require_reader()
+    place = Place(**path)
+    lookup.check_role(identity(), place.holder, place.project_id, role_id)
     return "", 204
 
 
-@blueprint.put(f"{IN_PROJECT}/<role_id>")
-@blueprint.put(f"{IN_SYSTEM}/<role_id>")
-def give(user_id: str, role_id: str, project_id: str | None = None) -> tuple[str, int]:
-    """Assign a role in a project or in the system to a user."""
+@_at("PUT", "/<role_id>")
+def give(role_id: str, **path: str) -> tuple[str, int]:
+    """Assign a role in a project or in the system to a user or a group."""
     require(caller(), "identity:admin")
-    verbs.give(identity(), caller(), user_id, project_id, role_id)
+    place = Place(**path)
+    verbs.give(identity(), caller(), place.holder, place.project_id, role_id)
     return "", 204
 
 
-@blueprint.delete(f"{IN_PROJECT}/<role_id>")
-@blueprint.delete(f"{IN_SYSTEM}/<role_id>")
-def take(user_id: str, role_id: str, project_id: str | None = None) -> tuple[str, int]:
-    """Remove a role in a project or in the system from a user."""
+@_at("DELETE", "/<role_id>")
+def take(role_id: str, **path: str) -> tuple[str, int]:
+    """Remove a role in a project or in the system from a user or a group."""
     require(caller(), "identity:admin")
-    verbs.take(identity(), caller(), user_id, project_id, role_id)
+    place = Place(**path)
+    verbs.take(identity(), caller(), place.holder, place.project_id, role_id)
     return "", 204
 
 
@@ -100,12 +131,25 @@ def take(user_id: str, role_id: str, project_id: str | None = None) -> tuple[str
 def all_assignments() -> dict[str, object]:
     """List role assignments; other users than administrators see their own."""
     asked = request.args
-    wanted = Filter(asked.get("user.id"), asked.get("scope.project.id"), asked.get("role.id"), "scope.system" in asked)
+    wanted = Filter(
+        asked.get("user.id"),
+        asked.get("scope.project.id"),
+        asked.get("role.id"),
+        is_system="scope.system" in asked,
+        group_id=asked.get("group.id"),
+        effective=_is_set(asked, "effective"),
+    )
     if wanted.user_id != caller().user_id:
         require_reader()
-    names = asked.get("include_names", "0").lower() not in ("0", "false")
     result = lookup.role_assignments(identity(), wanted)
-    return views.listing("role_assignments", [views.assignment(one, names=names) for one in result])
+    names = None
+    if _is_set(asked, "include_names"):
+        names = {one.id: views.domain_name(one) for one in lookup.domains(identity())}
+    return views.listing("role_assignments", [views.assignment(one, names) for one in result])
+
+
+def _is_set(query: Mapping[str, str], name: str) -> bool:
+    return query.get(name, "0").lower() not in ("0", "false")
 
 
 def _roles(found: list[Role], name: str | None = None) -> dict[str, object]:

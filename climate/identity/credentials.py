@@ -86,7 +86,7 @@ def _allowed(identity: "Identity", grant: Grant) -> frozenset[str]:
     """Return the roles that a credential may have: those of the token, and those that its user was given since."""
     if grant.credential_id:
         return implied(grant.roles)
-    own = lookup.roles(identity, grant.user_id, grant.project_id)
+    own = lookup.effective_roles(identity, grant.user_id, grant.project_id)
     return implied((*grant.roles, *(role.name for role in own)))
 
 

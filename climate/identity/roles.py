@@ -8,11 +8,12 @@ from sqlalchemy import Connection
 
 from climate.domain.errors import Conflict, Forbidden, NotFound
 from climate.domain.policy import Caller
-from climate.identity import audit
+from climate.identity import audit, groups
 from climate.identity.admin import check_name, check_text, no_such
-from climate.identity.models import ROLES, Role, User, Who
+from climate.identity.models import ROLES, Group, Role, User, Who
 from climate.identity.store import assignments, projects, unique, users
 from climate.identity.store import roles as store
+from climate.identity.store.assignments import Holder
 from climate.identity.store.revocations import ROLE, role_subject
 
 if TYPE_CHECKING:
@@ -59,22 +60,26 @@ def remove(identity: "Identity", author: Caller, role_id: str) -> None:
     identity.watch.announce()
 
 
-def give(identity: "Identity", author: Caller, user_id: str, project_id: str | None, role_id: str) -> None:
-    """Assign a role in a project or, without one, in the system to a user."""
+def give(identity: "Identity", author: Caller, holder: Holder, project_id: str | None, role_id: str) -> None:
+    """Assign a role in a project or, without one, in the system to a user or a group."""
     with identity.engine.begin() as conn:
-        user, role = _check_triple(conn, user_id, project_id, role_id)
-        if assignments.add(conn, user_id, project_id, role_id):
-            audit.role_given(conn, author, user, project_id, role.name)
+        to, role = _check_triple(conn, holder, project_id, role_id)
+        if assignments.add(conn, holder, project_id, role_id):
+            audit.role_given(conn, author, to, project_id, role.name)
 
 
-def take(identity: "Identity", author: Caller, user_id: str, project_id: str | None, role_id: str) -> None:
-    """Remove a role in a project or in the system from a user, and revoke the user's tokens for that scope."""
+def take(identity: "Identity", author: Caller, holder: Holder, project_id: str | None, role_id: str) -> None:
+    """Remove a role in a project or in the system from a user or a group.
+
+    Tokens for that scope are revoked: those of the user, or of the members of the group.
+    """
     with identity.engine.begin() as conn:
-        user, role = _check_triple(conn, user_id, project_id, role_id)
-        if not assignments.remove(conn, user_id, project_id, role_id):
-            raise NotFound("The user does not have this role there")
-        audit.role_taken(conn, author, user, project_id, role.name)
-        identity.revoke(conn, ROLE, role_subject(user_id, project_id), user_id)
+        of, role = _check_triple(conn, holder, project_id, role_id)
+        if not assignments.remove(conn, holder, project_id, role_id):
+            raise NotFound(f"The {'group' if holder.is_group else 'user'} does not have this role there")
+        audit.role_taken(conn, author, of, project_id, role.name)
+        for user_id in groups.lock_members(conn, holder.id) if holder.is_group else [holder.id]:
+            identity.revoke(conn, ROLE, role_subject(user_id, project_id), user_id)
     identity.watch.announce()
 
 
@@ -92,13 +97,13 @@ def _check_free(conn: Connection, name: str) -> None:
         raise Conflict(TAKEN)
 
 
-def _check_triple(conn: Connection, user_id: str, project_id: str | None, role_id: str) -> tuple[User, Role]:
-    user = users.lock(conn, user_id)
-    if user is None:
-        raise no_such("user", user_id)
+def _check_triple(conn: Connection, holder: Holder, project_id: str | None, role_id: str) -> tuple[User | Group, Role]:
+    found = groups.lock(conn, holder.id) if holder.is_group else users.lock(conn, holder.id)
+    if found is None:
+        raise no_such("user", holder.id)
     if project_id is not None and projects.find(conn, Who(id=project_id), share=True) is None:
         raise no_such("project", project_id)
     role = store.find(conn, role_id, share=True)
     if role is None:
         raise no_such("role", role_id)
-    return user, role
+    return found, role

@@ -106,3 +106,7 @@ class Identity:
         effective in this web server at once.
         """
         revocations.add(conn, kind, subject, self.token_seconds + 60, owner)
+
+    def revoke_all(self, conn: Connection, kind: str, subjects: Sequence[str]) -> None:
+        """Revoke all tokens that name one of the subjects, as `revoke` does."""
+        revocations.add_all(conn, kind, subjects, self.token_seconds + 60)

@@ -7,6 +7,7 @@ from climate.domain.policy import Caller, policy_of, require
 from climate.identity import lookup, roles
 from climate.identity.audit import SETUP
 from climate.identity.models import Role
+from climate.identity.store.assignments import Holder
 from tests.identity.identity_factory import Asker, Place, app_of, password_body
 
 TOKENS = "/identity/v3/auth/tokens"
@@ -67,13 +68,13 @@ def test_bad_names_are_refused(here: Place, name: str) -> None:
 def test_a_deleted_role_ends_the_tokens_of_its_holders_at_once(here: Place, demo: Asker) -> None:
     made = roles.create(here.identity, SETUP, "operator")
     me, project = user_id(here, "demo"), project_id(here, "demo")
-    roles.give(here.identity, SETUP, me, project, made.id)
+    roles.give(here.identity, SETUP, Holder(me), project, made.id)
     asker = Asker(app_of(here))
     asker.sign_in("demo", here.password("demo"), "demo")
     roles.remove(here.identity, SETUP, made.id)
     with pytest.raises(NotAuthenticated):
         here.identity.authenticate({"X-Auth-Token": asker.token})
-    assert [role.id for role in lookup.roles(here.identity, me, project)] == ["member"]
+    assert [role.id for role in lookup.roles(here.identity, Holder(me), project)] == ["member"]
 
 
 def test_a_role_of_ones_own_allows_what_a_rule_says_and_nothing_else() -> None:
@@ -87,8 +88,8 @@ def test_a_role_of_ones_own_allows_what_a_rule_says_and_nothing_else() -> None:
 
 def test_a_manager_may_do_what_a_member_may(here: Place) -> None:
     me, project = user_id(here, "demo"), project_id(here, "demo")
-    roles.give(here.identity, SETUP, me, project, "manager")
-    roles.take(here.identity, SETUP, me, project, "member")
+    roles.give(here.identity, SETUP, Holder(me), project, "manager")
+    roles.take(here.identity, SETUP, Holder(me), project, "member")
     asker = Asker(app_of(here))
     answer = asker.sign_in("demo", here.password("demo"), "demo")
     assert answer.json is not None
@@ -107,7 +108,7 @@ def test_a_manager_of_another_identity_service_is_mapped_by_rules_only() -> None
 
 def test_a_token_shows_the_id_and_the_name_of_each_role(here: Place) -> None:
     made = roles.create(here.identity, SETUP, "operator")
-    roles.give(here.identity, SETUP, user_id(here, "demo"), project_id(here, "demo"), made.id)
+    roles.give(here.identity, SETUP, Holder(user_id(here, "demo")), project_id(here, "demo"), made.id)
     answer = Asker(app_of(here)).sign_in("demo", here.password("demo"), "demo")
     expected = [{"id": "member", "name": "member"}, {"id": made.id, "name": "operator"}]
     assert answer.json is not None
@@ -117,7 +118,7 @@ def test_a_token_shows_the_id_and_the_name_of_each_role(here: Place) -> None:
 def test_a_credential_has_a_role_by_its_id_after_a_new_name(here: Place, demo: Asker) -> None:
     made = roles.create(here.identity, SETUP, "operator")
     me = user_id(here, "demo")
-    roles.give(here.identity, SETUP, me, project_id(here, "demo"), made.id)  # after the token was issued
+    roles.give(here.identity, SETUP, Holder(me), project_id(here, "demo"), made.id)  # after the token was issued
     body = {"application_credential": {"name": "ci", "roles": [{"id": made.id}]}}
     answer = demo.ask("POST", f"/identity/v3/users/{me}/application_credentials", json=body)
     assert answer.status_code == 201, answer.text
@@ -143,7 +144,7 @@ def test_without_a_role_in_the_system_no_token_is_issued_for_it(here: Place, dem
 
 def test_a_reader_of_the_system_reads_all_and_changes_nothing(here: Place, demo: Asker) -> None:
     me, project = user_id(here, "demo"), project_id(here, "admin")
-    roles.give(here.identity, SETUP, me, None, "reader")
+    roles.give(here.identity, SETUP, Holder(me), None, "reader")
     assert demo.ask("GET", "/identity/v3/auth/system").json["system"] == [{"all": True}]
     reader = for_system(here, "demo")
     token = reader.ask("GET", TOKENS, headers={"X-Subject-Token": reader.token}).json["token"]
@@ -158,20 +159,20 @@ def test_a_reader_of_the_system_reads_all_and_changes_nothing(here: Place, demo:
 
 @pytest.mark.parametrize("path", ["/compute/v2.1/servers", "/network/v2.0/networks", "/reservation/v1/leases"])
 def test_other_services_refuse_a_token_of_the_system(here: Place, path: str) -> None:
-    roles.give(here.identity, SETUP, user_id(here, "admin"), None, "admin")
+    roles.give(here.identity, SETUP, Holder(user_id(here, "admin")), None, "admin")
     answer = for_system(here, "admin").ask("GET", path)
     assert (answer.status_code, "needs a token of a project" in answer.text) == (403, True)
 
 
 def test_a_role_taken_in_the_system_ends_its_tokens_and_no_others(here: Place, demo: Asker) -> None:
     me = user_id(here, "demo")
-    roles.give(here.identity, SETUP, me, None, "reader")
+    roles.give(here.identity, SETUP, Holder(me), None, "reader")
     reader = for_system(here, "demo")
-    roles.take(here.identity, SETUP, me, None, "reader")
+    roles.take(here.identity, SETUP, Holder(me), None, "reader")
     assert reader.ask("GET", "/identity/v3/roles").status_code == 401
     assert demo.ask("GET", "/identity/v3/roles").status_code == 200
     with pytest.raises(NotFound):
-        roles.take(here.identity, SETUP, me, None, "reader")
+        roles.take(here.identity, SETUP, Holder(me), None, "reader")
 
 
 def test_an_administrator_with_the_password_of_a_user_changes_it(here: Place, admin: Asker, demo: Asker) -> None:

@@ -85,6 +85,14 @@ def add(conn: Connection, kind: str, subject: str, seconds: float, owner: str | 
     conn.execute(insert(table).values(row))
 
 
+def add_all(conn: Connection, kind: str, subjects: Sequence[str], seconds: float) -> None:
+    """Revoke all tokens issued until now that name one of the subjects; keep this for that many seconds."""
+    now = func.clock_timestamp()
+    rows = [{"kind": kind, "subject": subject, "expires_at": now + timedelta(seconds=seconds)} for subject in subjects]
+    if rows:
+        conn.execute(insert(table).values(rows))
+
+
 def read(conn: Connection, seen: str | None = None) -> Reading:
     """Return the revocations in force, or those invisible to the snapshot `seen`, in one statement."""
     rows = conn.execute(_UNSEEN, {"seen": seen}).all() if seen else conn.execute(_ALL).all()

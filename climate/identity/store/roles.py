@@ -5,7 +5,14 @@ from collections.abc import Iterable, Sequence
 from sqlalchemy import Connection, delete, func, insert, select, update
 
 from climate.identity.models import ROLES, Role
-from climate.identity.store.tables import role_assignments, roles, system_roles
+from climate.identity.store import groups
+from climate.identity.store.tables import (
+    group_assignments,
+    group_system_roles,
+    role_assignments,
+    roles,
+    system_roles,
+)
 
 COLUMNS = (roles.c.id, roles.c.name, roles.c.description)
 DEFAULT = {name: Role(name, name) for name in ROLES}
@@ -56,19 +63,22 @@ def change(conn: Connection, role: Role) -> None:
 
 
 def remove(conn: Connection, role_id: str) -> None:
-    """Delete a role, which nobody has any more in a project or in the system."""
-    for table in (role_assignments, system_roles):
+    """Delete a role, which no user and no group has any more in a project or in the system."""
+    for table in (role_assignments, system_roles, group_assignments, group_system_roles):
         conn.execute(delete(table).where(table.c.role == role_id))
     conn.execute(delete(roles).where(roles.c.id == role_id))
 
 
 def holders(conn: Connection, role_id: str) -> Sequence[tuple[str, str | None]]:
-    """Return the user and the project of each assignment of a role; the project of the system is None."""
-    in_projects = select(role_assignments.c.user_id, role_assignments.c.project_id)
-    in_system = select(system_roles.c.user_id)
-    found = conn.execute(in_projects.where(role_assignments.c.role == role_id).order_by(role_assignments.c.user_id))
-    of_system = conn.scalars(in_system.where(system_roles.c.role == role_id).order_by(system_roles.c.user_id))
-    return [*((row.user_id, row.project_id) for row in found), *((user_id, None) for user_id in of_system)]
+    """Return each user with a role, its own or of a group, and the project; the project of the system is None."""
+    in_projects, in_system = groups.effective(), groups.effective_in_system()
+    found = conn.execute(
+        select(in_projects.c.user_id, in_projects.c.project_id)
+        .where(in_projects.c.role == role_id)
+        .order_by(in_projects.c.user_id, in_projects.c.project_id)
+    )
+    system = select(in_system.c.user_id).where(in_system.c.role == role_id).order_by(in_system.c.user_id)
+    return [*((row.user_id, row.project_id) for row in found), *((one, None) for one in conn.scalars(system))]
 
 
 def is_name_taken(conn: Connection, name: str) -> bool:
