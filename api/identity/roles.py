@@ -10,7 +10,7 @@ from api.body import read_object
 from api.identity import bodies, views
 from api.identity.scopes import require_reader
 from api.request_context import caller, identity
-from climate.domain.errors import InvalidInput
+from climate.domain.errors import InvalidInput, NotFound
 from climate.domain.policy import require
 from climate.identity import lookup
 from climate.identity import roles as verbs
@@ -66,6 +66,57 @@ def remove(role_id: str) -> tuple[str, int]:
     require(caller(), "identity:admin")
     verbs.remove(identity(), caller(), role_id)
     return "", 204
+
+
+@blueprint.get("/role_inferences")
+def rules() -> dict[str, object]:
+    """List the roles that roles imply."""
+    return views.listing("role_inferences", [_rules(one) for one in lookup.role_rules(identity())])
+
+
+@blueprint.get("/roles/<role_id>/implies")
+def rules_of(role_id: str) -> dict[str, object]:
+    """List the roles that a role implies directly."""
+    return {"role_inference": _rules(role_id), "links": views.links(f"roles/{role_id}/implies")}
+
+
+@blueprint.get("/roles/<role_id>/implies/<implied_id>")
+def rule(role_id: str, implied_id: str) -> dict[str, object] | tuple[str, int]:
+    """Show that a role implies another; HEAD checks it."""
+    prior, implied = lookup.role(identity(), role_id), lookup.role(identity(), implied_id)
+    if implied not in lookup.role_rules(identity()).get(role_id, []):
+        raise NotFound(f"Role {prior.name} does not imply {implied.name}")
+    return ("", 204) if request.method == "HEAD" else _rule(prior, implied)
+
+
+@blueprint.put("/roles/<role_id>/implies/<implied_id>")
+def imply(role_id: str, implied_id: str) -> tuple[dict[str, object], int]:
+    """Let a role imply another."""
+    require(caller(), "identity:admin")
+    return _rule(*verbs.imply(identity(), caller(), role_id, implied_id)), 201
+
+
+@blueprint.delete("/roles/<role_id>/implies/<implied_id>")
+def end_implication(role_id: str, implied_id: str) -> tuple[str, int]:
+    """Let a role imply another no more, and revoke the tokens with that role."""
+    require(caller(), "identity:admin")
+    verbs.end_implication(identity(), caller(), role_id, implied_id)
+    return "", 204
+
+
+def _rules(role_id: str) -> dict[str, object]:
+    prior = lookup.role(identity(), role_id)
+    implied = lookup.role_rules(identity()).get(role_id, [])
+    return {"prior_role": _brief(prior), "implies": [_brief(one) for one in implied]}
+
+
+def _rule(prior: Role, implied: Role) -> dict[str, object]:
+    path = f"roles/{prior.id}/implies/{implied.id}"
+    return {"role_inference": {"prior_role": _brief(prior), "implies": _brief(implied)}, "links": views.links(path)}
+
+
+def _brief(role: Role) -> dict[str, object]:
+    return {"id": role.id, "name": role.name, "links": views.links(f"roles/{role.id}")}
 
 
 @dataclass(frozen=True, slots=True)

@@ -98,6 +98,13 @@ def role_changed(conn: Connection, author: Caller, before: Role | None, after: R
     _record(conn, author, _Subject(AuditKind.ROLE, one.id, one.name), _role(before), _role(after))
 
 
+def role_implied(conn: Connection, author: Caller, prior: Role, implied: Role, *, is_implied: bool) -> None:
+    """Record that a role implies another from now on, or no more."""
+    rule, none = {"implies": implied.name}, None
+    subject = _Subject(AuditKind.ROLE, prior.id, prior.name)
+    _record(conn, author, subject, *((none, rule) if is_implied else (rule, none)))
+
+
 def domain_changed(conn: Connection, author: Caller, before: Domain | None, after: Domain | None) -> None:
     """Record that a domain was created, changed or deleted."""
     _whole_changed(conn, author, AuditKind.DOMAIN, before, after)

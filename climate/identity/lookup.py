@@ -144,6 +144,16 @@ def named_roles(identity: "Identity", references: Iterable[str]) -> list[Role]:
         return role_rows.named(conn, wanted)
 
 
+def role_rules(identity: "Identity") -> dict[str, list[Role]]:
+    """Return the roles that a role implies directly, by its id; without those that are built in."""
+    with reading(identity.engine) as conn:
+        known = {one.id: one for one in role_rows.listing(conn)}
+        found: dict[str, list[Role]] = {}
+        for prior, implied in role_rows.rules(conn):
+            found.setdefault(prior, []).append(known[implied])
+    return found
+
+
 def roles(identity: "Identity", holder: Holder, project_id: str | None) -> list[Role]:
     """Return the roles that were assigned to a user or a group in a project or, without one, in the system."""
     with reading(identity.engine) as conn:

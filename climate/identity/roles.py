@@ -6,8 +6,8 @@ from uuid import uuid4
 
 from sqlalchemy import Connection
 
-from climate.domain.errors import Conflict, Forbidden, NotFound
-from climate.domain.policy import Caller
+from climate.domain.errors import Conflict, Forbidden, InvalidInput, NotFound
+from climate.domain.policy import ADMIN, Caller
 from climate.identity import audit, groups
 from climate.identity.admin import check_name, check_text, no_such
 from climate.identity.models import ROLES, Group, Role, User, Who
@@ -81,6 +81,43 @@ def take(identity: "Identity", author: Caller, holder: Holder, project_id: str |
         for user_id in groups.lock_members(conn, holder.id) if holder.is_group else [holder.id]:
             identity.revoke(conn, ROLE, role_subject(user_id, project_id), user_id)
     identity.watch.announce()
+
+
+def imply(identity: "Identity", author: Caller, prior_id: str, implied_id: str) -> tuple[Role, Role]:
+    """Let those who have a role have another one too, in tokens that they request from now on; return both roles.
+
+    Raise Forbidden for the role admin, which nobody has without its own assignment, and for two default roles.
+    """
+    with identity.engine.begin() as conn:
+        prior, implied = _pair(conn, prior_id, implied_id)
+        if implied_id == ADMIN or {prior_id, implied_id} <= set(ROLES):
+            raise Forbidden(f"Role {prior.name} cannot imply {implied.name}: that role, or the rule, is a default one")
+        if prior_id == implied_id:
+            raise InvalidInput(f"Role {prior.name} cannot imply itself")
+        if store.add_rule(conn, prior_id, implied_id):
+            audit.role_implied(conn, author, prior, implied, is_implied=True)
+    return prior, implied
+
+
+def end_implication(identity: "Identity", author: Caller, prior_id: str, implied_id: str) -> None:
+    """Let a role imply another no more, and revoke the tokens of those who have it in the projects where they do."""
+    with identity.engine.begin() as conn:
+        prior, implied = _pair(conn, prior_id, implied_id)
+        holders = store.holders(conn, prior_id)
+        users.lock_all(conn, {user_id for user_id, _ in holders})
+        if not store.remove_rule(conn, prior_id, implied_id):
+            raise NotFound(f"Role {prior.name} does not imply {implied.name}")
+        audit.role_implied(conn, author, prior, implied, is_implied=False)
+        for user_id, project_id in holders:
+            identity.revoke(conn, ROLE, role_subject(user_id, project_id), user_id)
+    identity.watch.announce()
+
+
+def _pair(conn: Connection, prior_id: str, implied_id: str) -> tuple[Role, Role]:
+    first, second = (store.find(conn, role_id, share=True) for role_id in (prior_id, implied_id))
+    if first is None or second is None:
+        raise no_such("role", prior_id if first is None else implied_id)
+    return first, second
 
 
 def _lock(conn: Connection, role_id: str) -> Role:

@@ -1,4 +1,4 @@
-"""Domains of projects and users, and groups of users."""
+"""Domains of projects and users, groups of users, and roles that imply others."""
 
 from migrations.scripts import alone, build_indexes
 

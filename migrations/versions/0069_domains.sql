@@ -59,6 +59,14 @@ CREATE TABLE IF NOT EXISTS identity_group_assignments (
 
 CREATE INDEX IF NOT EXISTS ix_identity_group_assignments_project_id ON identity_group_assignments (project_id);
 
+CREATE TABLE IF NOT EXISTS identity_role_implications (
+    prior TEXT NOT NULL,
+    implied TEXT NOT NULL,
+    CONSTRAINT pk_identity_role_implications PRIMARY KEY (prior, implied)
+);
+
+CREATE INDEX IF NOT EXISTS ix_identity_role_implications_implied ON identity_role_implications (implied);
+
 CREATE TABLE IF NOT EXISTS identity_group_system_roles (
     group_id TEXT NOT NULL,
     role TEXT NOT NULL,

@@ -1,5 +1,7 @@
 """Roles besides the default ones, and roles in the whole system."""
 
+from dataclasses import replace
+
 import pytest
 
 from climate.domain.errors import Conflict, Forbidden, InvalidInput, NotAuthenticated, NotFound
@@ -7,7 +9,7 @@ from climate.domain.policy import Caller, policy_of, require
 from climate.identity import lookup, roles
 from climate.identity.audit import SETUP
 from climate.identity.models import Role
-from climate.identity.store.assignments import Holder
+from climate.identity.store.assignments import Filter, Holder
 from tests.identity.identity_factory import Asker, Place, app_of, password_body
 
 TOKENS = "/identity/v3/auth/tokens"
@@ -183,3 +185,54 @@ def test_an_administrator_with_the_password_of_a_user_changes_it(here: Place, ad
     assert Asker(app_of(here)).sign_in("demo", "another-password").status_code == 201
     other = f"/identity/v3/users/{user_id(here, 'admin')}/password"
     assert Asker(app_of(here), demo.token).ask("POST", other, json=right).status_code in (401, 403)
+
+
+def test_roles_that_are_implied_are_in_tokens_until_the_rule_ends(here: Place) -> None:
+    operator, pilot = (roles.create(here.identity, SETUP, name) for name in ("operator", "pilot"))
+    me, project = Holder(user_id(here, "demo")), project_id(here, "demo")
+    roles.imply(here.identity, SETUP, operator.id, pilot.id)
+    roles.imply(here.identity, SETUP, pilot.id, "manager")
+    roles.take(here.identity, SETUP, me, project, "member")
+    roles.give(here.identity, SETUP, me, project, operator.id)
+    asker = Asker(app_of(here))
+    asker.sign_in("demo", here.password("demo"), "demo")
+    caller = here.identity.authenticate({"X-Auth-Token": asker.token})
+    assert caller.roles >= {"operator", "pilot", "manager"}
+    require(caller, "leases:post")
+    wanted = Filter(me.id, project, effective=True)
+    assert {one.role_name for one in lookup.role_assignments(here.identity, wanted)} == {"operator", "pilot", "manager"}
+    found = lookup.role_assignments(here.identity, replace(wanted, role="manager"))
+    assert [one.role_name for one in found] == ["manager"]
+    roles.end_implication(here.identity, SETUP, pilot.id, "manager")
+    with pytest.raises(NotAuthenticated):
+        here.identity.authenticate({"X-Auth-Token": asker.token})
+    asker.sign_in("demo", here.password("demo"), "demo")
+    with pytest.raises(Forbidden):
+        require(here.identity.authenticate({"X-Auth-Token": asker.token}), "leases:post")
+    roles.remove(here.identity, SETUP, pilot.id)
+    assert lookup.role_rules(here.identity) == {}
+    assert asker.ask("GET", "/identity/v3/roles").status_code == 401
+
+
+def test_rules_in_a_circle_end(here: Place) -> None:
+    first, second = (roles.create(here.identity, SETUP, name) for name in ("first", "second"))
+    for prior, implied in ((first, second), (second, first)):
+        roles.imply(here.identity, SETUP, prior.id, implied.id)
+    me, project = user_id(here, "demo"), project_id(here, "demo")
+    roles.give(here.identity, SETUP, Holder(me), project, second.id)
+    assert [one.name for one in lookup.effective_roles(here.identity, me, project)] == ["first", "member", "second"]
+
+
+def test_rules_that_would_change_default_roles_are_refused(here: Place) -> None:
+    made = roles.create(here.identity, SETUP, "operator")
+    for prior, implied, error in (
+        (made.id, "admin", Forbidden),
+        ("reader", "member", Forbidden),
+        (made.id, made.id, InvalidInput),
+        (made.id, "none", NotFound),
+        ("none", made.id, NotFound),
+    ):
+        with pytest.raises(error):
+            roles.imply(here.identity, SETUP, prior, implied)
+    with pytest.raises(NotFound, match="does not imply"):
+        roles.end_implication(here.identity, SETUP, made.id, "reader")

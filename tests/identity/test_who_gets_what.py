@@ -15,6 +15,8 @@ SYSTEM_ROLES, TAGS = f"{V3}/system/users/<user_id>/roles", f"{PROJECT}/tags"
 SYSTEM_ROLE, TAG = f"{SYSTEM_ROLES}/<role_id>", f"{TAGS}/<tag>"
 DOMAIN, GROUP = f"{V3}/domains/<domain_id>", f"{V3}/groups/<group_id>"
 MEMBER = f"{GROUP}/users/<user_id>"
+IMPLIES = f"{V3}/roles/<role_id>/implies"
+IMPLIED = f"{IMPLIES}/<implied_id>"
 GROUP_ROLES, GROUP_SYSTEM_ROLES = f"{PROJECT}/groups/<group_id>/roles", f"{V3}/system/groups/<group_id>/roles"
 
 FOR_ALL, FOR_ADMINS = (401, 200), (401, 403)
@@ -61,6 +63,11 @@ MATRIX: Mapping[tuple[str, str], tuple[int, int]] = {
     ("GET", f"{V3}/roles/<role_id>"): FOR_ALL,
     ("PATCH", f"{V3}/roles/<role_id>"): FOR_ADMINS,
     ("DELETE", f"{V3}/roles/<role_id>"): FOR_ADMINS,
+    ("GET", f"{V3}/role_inferences"): FOR_ALL,
+    ("GET", IMPLIES): FOR_ALL,
+    ("GET", IMPLIED): (401, 404),
+    ("PUT", IMPLIED): FOR_ADMINS,
+    ("DELETE", IMPLIED): FOR_ADMINS,
     ("GET", SYSTEM_ROLES): FOR_ADMINS,
     ("GET", SYSTEM_ROLE): FOR_ADMINS,
     ("PUT", SYSTEM_ROLE): FOR_ADMINS,
@@ -149,6 +156,7 @@ def _furnish(admin: Asker, demo: Asker) -> dict[str, str]:
         "<project_id>": project,
         "<credential_id>": made["application_credential"]["id"],
         "<role_id>": "member",
+        "<implied_id>": "service",
         "<tag>": "gpu",
         "<domain_id>": domain["domain"]["id"],
         "<group_id>": group["group"]["id"],

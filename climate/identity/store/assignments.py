@@ -1,18 +1,20 @@
 """Role assignments of users and groups as rows, in projects and in the system."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from sqlalchemy import Connection, FromClause, Select, Table, delete, exists, func, literal, select
+from sqlalchemy import CTE, Connection, FromClause, Select, Table, delete, exists, func, literal, select
 from sqlalchemy.dialects.postgresql import insert
 
 from climate.identity.models import Assignment, Role
 from climate.identity.store import domains, groups
+from climate.identity.store import roles as role_store
 from climate.identity.store.tables import (
     group_assignments,
     group_system_roles,
     projects,
     role_assignments,
+    role_implications,
     system_roles,
     users,
 )
@@ -61,8 +63,17 @@ def roles(conn: Connection, holder: Holder, project_id: str | None) -> list[Role
 
 def effective(conn: Connection, user_id: str, project_id: str | None) -> list[Role]:
     """Return the roles that a user has in a project or, without one, in the system, also by its groups."""
-    table = groups.effective_in_system() if project_id is None else groups.effective()
-    return _named(conn, table, table.c.user_id == user_id, project_id)
+    table: FromClause = groups.effective_in_system() if project_id is None else groups.effective()
+    question = select(table.c.role).where(table.c.user_id == user_id)
+    if project_id is not None:
+        question = question.where(table.c.project_id == project_id)
+    return _named(conn, implying(question), literal(True), None)
+
+
+def implying(roles: Select[tuple[str]]) -> CTE:
+    """Return roles, in the column `role`, and all that they imply."""
+    found = roles.cte("found", recursive=True)
+    return found.union(select(role_implications.c.implied).where(role_implications.c.prior == found.c.role))
 
 
 def _named(conn: Connection, table: FromClause, is_holder: Any, project_id: str | None) -> list[Role]:
@@ -111,10 +122,29 @@ def _matching(conn: Connection, table: FromClause, holders: Table, wanted: Filte
     key = "group_id" if holders is group_rows else "user_id"
     own = {"group_id": wanted.group_id} if holders is group_rows else {"user_id": wanted.user_id}
     question = _question(table, holders, key)
-    for column, value in {**own, "project_id": wanted.project_id, "role": wanted.role}.items():
+    role = None if wanted.effective else wanted.role
+    for column, value in {**own, "project_id": wanted.project_id, "role": role}.items():
         if value is not None:
             question = question.where(table.c[column] == value)
-    return [Assignment(**row._mapping) for row in conn.execute(question)]
+    found = [Assignment(**row._mapping) for row in conn.execute(question)]
+    if not wanted.effective:
+        return found
+    return [one for one in _implied(conn, found) if wanted.role in (None, one.role)]
+
+
+def _implied(conn: Connection, found: list[Assignment]) -> list[Assignment]:
+    """Return assignments, and one for each role that they imply, once for a user and a place."""
+    rules = role_store.rules(conn)
+    if not rules:
+        return found
+    known = {role.id: role for role in role_store.listing(conn)}
+    whole: dict[tuple[str, str | None, str], Assignment] = {}
+    for one in found:
+        for role_id in sorted(role_store.closure(rules, (one.role,))):
+            key = (one.user_id, one.project_id, role_id)
+            if role_id in known:
+                whole.setdefault(key, replace(one, role=role_id, role_name=known[role_id].name))
+    return list(whole.values())
 
 
 def _question(table: FromClause, holders: Table, key: str) -> Select[Any]:

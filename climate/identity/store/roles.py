@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from sqlalchemy import Connection, delete, func, insert, select, update
+from sqlalchemy.dialects.postgresql import insert as upsert
 
 from climate.identity.models import ROLES, Role
 from climate.identity.store import groups
@@ -10,6 +11,7 @@ from climate.identity.store.tables import (
     group_assignments,
     group_system_roles,
     role_assignments,
+    role_implications,
     roles,
     system_roles,
 )
@@ -66,19 +68,65 @@ def remove(conn: Connection, role_id: str) -> None:
     """Delete a role, which no user and no group has any more in a project or in the system."""
     for table in (role_assignments, system_roles, group_assignments, group_system_roles):
         conn.execute(delete(table).where(table.c.role == role_id))
+    rules = role_implications.c
+    conn.execute(delete(role_implications).where((rules.prior == role_id) | (rules.implied == role_id)))
     conn.execute(delete(roles).where(roles.c.id == role_id))
 
 
 def holders(conn: Connection, role_id: str) -> Sequence[tuple[str, str | None]]:
-    """Return each user with a role, its own or of a group, and the project; the project of the system is None."""
+    """Return each user with a role and the project; the project of the system is None.
+
+    The role may be one of a group, or be implied by another one.
+    """
     in_projects, in_system = groups.effective(), groups.effective_in_system()
+    wanted = _priors(conn, role_id)
     found = conn.execute(
         select(in_projects.c.user_id, in_projects.c.project_id)
-        .where(in_projects.c.role == role_id)
+        .where(in_projects.c.role.in_(wanted))
+        .distinct()
         .order_by(in_projects.c.user_id, in_projects.c.project_id)
     )
-    system = select(in_system.c.user_id).where(in_system.c.role == role_id).order_by(in_system.c.user_id)
+    system = select(in_system.c.user_id).where(in_system.c.role.in_(wanted)).distinct().order_by(in_system.c.user_id)
     return [*((row.user_id, row.project_id) for row in found), *((one, None) for one in conn.scalars(system))]
+
+
+def rules(conn: Connection, prior: str | None = None) -> list[tuple[str, str]]:
+    """Return the ids of a role and of one that it implies, for each rule, or for those of one role."""
+    question = select(role_implications.c.prior, role_implications.c.implied)
+    if prior is not None:
+        question = question.where(role_implications.c.prior == prior)
+    ordered = question.order_by(role_implications.c.prior, role_implications.c.implied)
+    return [(row.prior, row.implied) for row in conn.execute(ordered)]
+
+
+def add_rule(conn: Connection, prior: str, implied: str) -> bool:
+    """Let a role imply another; return False if it does already."""
+    added = upsert(role_implications).values(prior=prior, implied=implied).on_conflict_do_nothing()
+    return conn.execute(added.returning(role_implications.c.prior)).one_or_none() is not None
+
+
+def remove_rule(conn: Connection, prior: str, implied: str) -> bool:
+    """Let a role imply another no more; return False if it did not."""
+    one = (role_implications.c.prior == prior) & (role_implications.c.implied == implied)
+    return conn.execute(delete(role_implications).where(one)).rowcount == 1
+
+
+def closure(rules: Iterable[tuple[str, str]], role_ids: Iterable[str]) -> set[str]:
+    """Return the ids of roles, and of those that follow from them by rules, each a pair of ids."""
+    following: dict[str, set[str]] = {}
+    for first, second in rules:
+        following.setdefault(first, set()).add(second)
+    found, waiting = set(role_ids), list(role_ids)
+    while waiting:
+        new = following.get(waiting.pop(), set()) - found
+        found |= new
+        waiting += new
+    return found
+
+
+def _priors(conn: Connection, role_id: str) -> set[str]:
+    """Return the ids of a role, and of those that imply it."""
+    return closure(((implied, prior) for prior, implied in rules(conn)), (role_id,))
 
 
 def is_name_taken(conn: Connection, name: str) -> bool:

@@ -118,6 +118,15 @@ roles = Table(
 )
 """Roles besides the default ones, which have no rows."""
 
+role_implications = Table(
+    "identity_role_implications",
+    metadata,
+    Column("prior", Text, primary_key=True),
+    Column("implied", Text, primary_key=True),
+    Index("ix_identity_role_implications_implied", "implied"),
+)
+"""Roles that those who have a role, by default or assigned, have too. Rules among default roles are not rows."""
+
 role_assignments = Table(
     "identity_role_assignments",
     metadata,

@@ -75,9 +75,7 @@ def test_a_group_is_changed_and_deleted(admin: Asker, group_id: str) -> None:
 
 
 @pytest.mark.parametrize("place", ["projects/{project}", "system"])
-def test_roles_of_a_group_are_assigned_listed_and_removed(
-    admin: Asker, demo: Asker, group_id: str, place: str
-) -> None:
+def test_roles_of_a_group_are_assigned_listed_and_removed(admin: Asker, demo: Asker, group_id: str, place: str) -> None:
     project = demo.ask("GET", f"{V3}/auth/projects").json["projects"][0]["id"]
     path = f"{V3}/{place.format(project=project)}/groups/{group_id}/roles"
     assert [admin.ask(method, f"{path}/reader").status_code for method in ("HEAD", "PUT", "HEAD")] == [404, 204, 204]
@@ -85,5 +83,7 @@ def test_roles_of_a_group_are_assigned_listed_and_removed(
     assigned = admin.ask("GET", f"{V3}/role_assignments?group.id={group_id}&include_names").json["role_assignments"]
     domain = {"id": "default", "name": "Default"}
     assert [one["group"] for one in assigned] == [{"id": group_id, "name": "operators", "domain": domain}]
-    assert assigned[0]["links"]["assignment"].endswith(f"{place.format(project=project)}/groups/{group_id}/roles/reader")
+    assert assigned[0]["links"]["assignment"].endswith(
+        f"{place.format(project=project)}/groups/{group_id}/roles/reader"
+    )
     assert [admin.ask("DELETE", f"{path}/reader").status_code for _ in range(2)] == [204, 404]
