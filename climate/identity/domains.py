@@ -1,9 +1,10 @@
 """Operations of administrators on domains: create, update and delete.
 
-A sign-in locks the user, then the project, then their domains. A change of a domain locks in this order too.
+A sign-in locks the user, then the project, then their domains. The deletion of a domain locks its groups, and then in
+this order too.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -14,6 +15,7 @@ from climate.domain.errors import Conflict, Forbidden
 from climate.domain.policy import Caller
 from climate.identity import admin, audit
 from climate.identity.admin import check_extra, check_name, check_text, no_such
+from climate.identity.groups import drop_group
 from climate.identity.models import DOMAIN_ID, DOMAIN_NAME, Domain, Extra
 from climate.identity.store import domains as store
 from climate.identity.store import groups, projects, unique, users
@@ -74,28 +76,31 @@ def remove(identity: "Identity", author: Caller, domain_id: str) -> None:
     meanwhile.
     """
     with identity.engine.begin() as conn:
-        members, owned = store.user_ids(conn, domain_id), store.project_ids(conn, domain_id)
+        before = teams, members, owned = _contents(conn, domain_id)
+        for group_id in teams:
+            groups.lock(conn, group_id)
         users.lock_all(conn, members, owned)
         for project_id in owned:
             projects.lock(conn, project_id)
         domain = _lock(conn, domain_id)
         if domain.enabled:
             raise Forbidden(f"Domain {domain.name} is enabled; disable it before you delete it")
-        if (members, owned) != (store.user_ids(conn, domain_id), store.project_ids(conn, domain_id)):
-            raise Conflict(f"Users or projects of domain {domain.name} changed meanwhile; delete it again")
+        if before != _contents(conn, domain_id):
+            raise Conflict(f"Users, groups or projects of domain {domain.name} changed meanwhile; delete it again")
         for project_id in owned:
             admin.drop_project(identity, conn, author, project_id)
         for user_id in members:
             admin.drop_user(identity, conn, author, user_id)
-        for group_id in store.group_ids(conn, domain_id):
-            group = groups.lock(conn, group_id)
-            if group is not None:
-                identity.revoke_all(conn, USER, groups.members(conn, group_id))
-                audit.group_changed(conn, author, group, None)
-                groups.remove(conn, group_id)
+        for group_id in teams:
+            drop_group(identity, conn, author, group_id)
         audit.domain_changed(conn, author, domain, None)
         store.remove(conn, domain_id)
     identity.watch.announce()
+
+
+def _contents(conn: Connection, domain_id: str) -> tuple[Sequence[str], Sequence[str], Sequence[str]]:
+    """Return the ids of the groups, the users and the projects in a domain."""
+    return store.group_ids(conn, domain_id), store.user_ids(conn, domain_id), store.project_ids(conn, domain_id)
 
 
 def _lock(conn: Connection, domain_id: str) -> Domain:

@@ -1,7 +1,7 @@
 """Operations of administrators on groups: create, update and delete, and their members.
 
-A change locks the group, then its members in the order of their ids. A sign-in that reads the roles of a user therefore
-waits for it.
+A change locks the group, then its members in the order of their ids, and then a project. A sign-in that reads the roles
+of a user therefore waits for it.
 """
 
 from collections.abc import Mapping
@@ -65,12 +65,16 @@ def change(identity: "Identity", author: Caller, group_id: str, changes: Mapping
 def remove(identity: "Identity", author: Caller, group_id: str) -> None:
     """Delete a group, and revoke the tokens of its members, which lose its roles."""
     with identity.engine.begin() as conn:
-        group = lock(conn, group_id)
-        members = lock_members(conn, group_id)
-        identity.revoke_all(conn, USER, members)
-        audit.group_changed(conn, author, group, None)
-        store.remove(conn, group_id)
+        drop_group(identity, conn, author, group_id)
     identity.watch.announce()
+
+
+def drop_group(identity: "Identity", conn: Connection, author: Caller, group_id: str) -> None:
+    """Delete a group in a transaction."""
+    group = lock(conn, group_id)
+    identity.revoke_all(conn, USER, lock_members(conn, group_id))
+    audit.group_changed(conn, author, group, None)
+    store.remove(conn, group_id)
 
 
 def add_member(identity: "Identity", author: Caller, group_id: str, user_id: str) -> None:
@@ -101,7 +105,8 @@ def lock(conn: Connection, group_id: str) -> Group:
 
 
 def lock_members(conn: Connection, group_id: str) -> list[str]:
-    """Return the members of a locked group, which cannot sign in until the transaction ends."""
+    """Lock a group, and return its members, which cannot sign in until the transaction ends. Raise NotFound."""
+    lock(conn, group_id)
     members = list(store.members(conn, group_id))
     users.lock_all(conn, members)
     return members

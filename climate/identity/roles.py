@@ -74,11 +74,12 @@ def take(identity: "Identity", author: Caller, holder: Holder, project_id: str |
     Tokens for that scope are revoked: those of the user, or of the members of the group.
     """
     with identity.engine.begin() as conn:
+        concerned = groups.lock_members(conn, holder.id) if holder.is_group else [holder.id]
         of, role = _check_triple(conn, holder, project_id, role_id)
         if not assignments.remove(conn, holder, project_id, role_id):
             raise NotFound(f"The {'group' if holder.is_group else 'user'} does not have this role there")
         audit.role_taken(conn, author, of, project_id, role.name)
-        for user_id in groups.lock_members(conn, holder.id) if holder.is_group else [holder.id]:
+        for user_id in concerned:
             identity.revoke(conn, ROLE, role_subject(user_id, project_id), user_id)
     identity.watch.announce()
 
@@ -102,9 +103,9 @@ def imply(identity: "Identity", author: Caller, prior_id: str, implied_id: str) 
 def end_implication(identity: "Identity", author: Caller, prior_id: str, implied_id: str) -> None:
     """Let a role imply another no more, and revoke the tokens of those who have it in the projects where they do."""
     with identity.engine.begin() as conn:
+        users.lock_all(conn, {user_id for user_id, _ in store.holders(conn, prior_id)})
         prior, implied = _pair(conn, prior_id, implied_id)
         holders = store.holders(conn, prior_id)
-        users.lock_all(conn, {user_id for user_id, _ in holders})
         if not store.remove_rule(conn, prior_id, implied_id):
             raise NotFound(f"Role {prior.name} does not imply {implied.name}")
         audit.role_implied(conn, author, prior, implied, is_implied=False)
@@ -137,7 +138,7 @@ def _check_free(conn: Connection, name: str) -> None:
 def _check_triple(conn: Connection, holder: Holder, project_id: str | None, role_id: str) -> tuple[User | Group, Role]:
     found = groups.lock(conn, holder.id) if holder.is_group else users.lock(conn, holder.id)
     if found is None:
-        raise no_such("user", holder.id)
+        raise no_such("group" if holder.is_group else "user", holder.id)
     if project_id is not None and projects.find(conn, Who(id=project_id), share=True) is None:
         raise no_such("project", project_id)
     role = store.find(conn, role_id, share=True)

@@ -20,7 +20,14 @@ IMPLIED = f"{IMPLIES}/<implied_id>"
 GROUP_ROLES, GROUP_SYSTEM_ROLES = f"{PROJECT}/groups/<group_id>/roles", f"{V3}/system/groups/<group_id>/roles"
 
 FOR_ALL, FOR_ADMINS = (401, 200), (401, 403)
+CATALOG = ("service", "endpoint", "region")
 WRITES = ("GET", "PUT", "DELETE")
+
+CATALOG_CHANGES = (
+    *(("POST", f"{V3}/{noun}s") for noun in CATALOG),
+    *((verb, f"{V3}/{noun}s/<_{noun}_id>") for noun in CATALOG for verb in ("PATCH", "DELETE")),
+    ("PUT", f"{V3}/regions/<_region_id>"),
+)
 
 MATRIX: Mapping[tuple[str, str], tuple[int, int]] = {
     ("GET", f"{V3}/auth/catalog"): FOR_ALL,
@@ -78,6 +85,9 @@ MATRIX: Mapping[tuple[str, str], tuple[int, int]] = {
     ("GET", TAG): (401, 404),
     ("PUT", TAG): FOR_ADMINS,
     ("DELETE", TAG): FOR_ADMINS,
+    ("GET", f"{V3}/endpoints/<endpoint_id>"): (401, 404),
+    ("GET", f"{V3}/regions/<region_id>"): (401, 404),
+    **dict.fromkeys(CATALOG_CHANGES, FOR_ADMINS),
     ("GET", f"{V3}/services"): FOR_ALL,
     ("GET", f"{V3}/services/<service_id>"): FOR_ALL,
     ("GET", f"{V3}/users"): FOR_ADMINS,

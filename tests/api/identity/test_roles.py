@@ -147,3 +147,18 @@ def test_rules_between_roles_by_http(admin: Asker) -> None:
     listed = admin.ask("GET", f"{V3}/role_inferences").json["role_inferences"]
     assert [(rule["prior_role"]["name"], len(rule["implies"])) for rule in listed] == [("operator", 1)]
     assert [admin.ask("DELETE", one).status_code for _ in range(2)] == [204, 404]
+
+
+def test_the_catalog_is_shown_and_its_change_is_not_implemented(admin: Asker) -> None:
+    one = admin.ask("GET", f"{V3}/endpoints").json["endpoints"][0]
+    assert admin.ask("GET", f"{V3}/endpoints/{one['id']}").json == {"endpoint": one}
+    assert admin.ask("GET", f"{V3}/regions/RegionOne").json["region"]["id"] == "RegionOne"
+    changes = (
+        ("POST", "services"),
+        ("POST", "endpoints"),
+        ("POST", "regions"),
+        ("PATCH", f"services/{one['service_id']}"),
+        ("DELETE", f"endpoints/{one['id']}"),
+        ("PUT", "regions/other"),
+    )
+    assert [admin.ask(method, f"{V3}/{path}", json={}).status_code for method, path in changes] == [501] * 6
