@@ -14,7 +14,7 @@ from climate.domain.errors import InvalidInput, NotFound
 from climate.domain.policy import require
 from climate.identity import lookup
 from climate.identity import roles as verbs
-from climate.identity.models import Role
+from climate.identity.models import DOMAIN_ID, Role
 from climate.identity.store.assignments import Filter, Holder
 
 View = TypeVar("View", bound=Callable[..., Any])
@@ -24,14 +24,15 @@ blueprint = Blueprint("identity-roles", __name__, url_prefix="/identity/v3")
 USER_IN_PROJECT, USER_IN_SYSTEM = "/projects/<project_id>/users/<user_id>/roles", "/system/users/<user_id>/roles"
 GROUP_IN_PROJECT, GROUP_IN_SYSTEM = "/projects/<project_id>/groups/<group_id>/roles", "/system/groups/<group_id>/roles"
 PLACES = (USER_IN_PROJECT, USER_IN_SYSTEM, GROUP_IN_PROJECT, GROUP_IN_SYSTEM)
-NO_DOMAIN_ROLES = "domain_id must be null: roles belong to no domain"
+NO_DEFAULT_DOMAIN = f"domain_id must be null or another domain than {DOMAIN_ID}, whose projects have the roles of none"
 
 
 @blueprint.get("/roles")
 def listing() -> dict[str, object]:
-    """List all roles."""
-    name = request.args.get("name")
-    return _roles(lookup.all_roles(identity()) if "domain_id" not in request.args else [], name)
+    """List the roles of a domain or, without one in the query, those of none."""
+    wanted = request.args.get("domain_id")
+    found = [one for one in lookup.all_roles(identity()) if one.domain_id == wanted]
+    return _roles(found, request.args.get("name"))
 
 
 @blueprint.post("/roles")
@@ -39,9 +40,9 @@ def create() -> tuple[dict[str, object], int]:
     """Create a role; it allows only what a rule of the policy file says."""
     require(caller(), "identity:admin")
     given = bodies.ROLE.read(read_object())
-    if given["domain_id"] is not None:
-        raise InvalidInput(NO_DOMAIN_ROLES)
-    made = verbs.create(identity(), caller(), given["name"], given["description"])
+    if given["domain_id"] == DOMAIN_ID:
+        raise InvalidInput(NO_DEFAULT_DOMAIN)
+    made = verbs.create(identity(), caller(), given["name"], given["description"], given["domain_id"])
     return {"role": views.role(made)}, 201
 
 

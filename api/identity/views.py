@@ -91,7 +91,7 @@ def role(one: Role) -> Body:
         "id": one.id,
         "name": one.name,
         "description": one.description or None,
-        "domain_id": None,
+        "domain_id": one.domain_id,
         "options": {"immutable": True} if one.id in ROLES else {},
         "links": links(f"roles/{one.id}"),
     }

@@ -158,7 +158,7 @@ def _user(user: User) -> dict[str, object]:
 
 
 def _role(role: Role | None) -> Values | None:
-    return None if role is None else {"name": role.name, "description": role.description}
+    return None if role is None else _filled({name: value for name, value in asdict(role).items() if name != "id"})
 
 
 def _project(project: Project) -> dict[str, object]:

@@ -17,6 +17,7 @@ from climate.identity import admin, audit
 from climate.identity.admin import check_extra, check_name, check_text, no_such
 from climate.identity.groups import drop_group
 from climate.identity.models import DOMAIN_ID, DOMAIN_NAME, Domain, Extra
+from climate.identity.roles import drop_role
 from climate.identity.store import domains as store
 from climate.identity.store import groups, projects, unique, users
 from climate.identity.store.revocations import PROJECT, USER
@@ -70,7 +71,7 @@ def change(identity: "Identity", author: Caller, domain_id: str, changes: Mappin
 
 
 def remove(identity: "Identity", author: Caller, domain_id: str) -> None:
-    """Delete a disabled domain with its users, groups and projects.
+    """Delete a disabled domain with its users, groups, projects and roles.
 
     Raise Forbidden if it is enabled, and Conflict if one of its projects has resources or if its contents change
     meanwhile.
@@ -93,6 +94,8 @@ def remove(identity: "Identity", author: Caller, domain_id: str) -> None:
             admin.drop_user(identity, conn, author, user_id)
         for group_id in teams:
             drop_group(identity, conn, author, group_id)
+        for role_id in store.role_ids(conn, domain_id):
+            drop_role(identity, conn, author, role_id)
         audit.domain_changed(conn, author, domain, None)
         store.remove(conn, domain_id)
     identity.watch.announce()

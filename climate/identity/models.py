@@ -62,6 +62,8 @@ class Role:
     id: str
     name: str
     description: str = ""
+    domain_id: str | None = None
+    """Domain in whose projects it is assigned; tokens have only the roles that it implies. None is any domain."""
 
 
 @dataclass(frozen=True, slots=True)

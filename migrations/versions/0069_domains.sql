@@ -18,6 +18,10 @@ ALTER TABLE identity_users
     ADD COLUMN IF NOT EXISTS domain_id TEXT
         CONSTRAINT fk_identity_users_domain_id REFERENCES identity_domains (id);
 
+ALTER TABLE identity_roles
+    ADD COLUMN IF NOT EXISTS domain_id TEXT
+        CONSTRAINT fk_identity_roles_domain_id REFERENCES identity_domains (id);
+
 CREATE TABLE IF NOT EXISTS identity_groups (
     id TEXT NOT NULL,
     name TEXT NOT NULL,

@@ -7,3 +7,8 @@ CREATE UNIQUE INDEX CONCURRENTLY IF NOT EXISTS uq_identity_users_name_domain_id
     ON identity_users (name, domain_id) NULLS NOT DISTINCT;
 
 CREATE INDEX CONCURRENTLY IF NOT EXISTS ix_identity_users_domain_id ON identity_users (domain_id);
+
+CREATE UNIQUE INDEX CONCURRENTLY IF NOT EXISTS uq_identity_roles_name_domain_id
+    ON identity_roles (lower(name), domain_id) NULLS NOT DISTINCT;
+
+CREATE INDEX CONCURRENTLY IF NOT EXISTS ix_identity_roles_domain_id ON identity_roles (domain_id);

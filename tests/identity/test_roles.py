@@ -6,7 +6,7 @@ import pytest
 
 from climate.domain.errors import Conflict, Forbidden, InvalidInput, NotAuthenticated, NotFound
 from climate.domain.policy import Caller, policy_of, require
-from climate.identity import lookup, roles
+from climate.identity import admin, domains, lookup, roles
 from climate.identity.audit import SETUP
 from climate.identity.models import Role
 from climate.identity.store.assignments import Filter, Holder
@@ -236,3 +236,36 @@ def test_rules_that_would_change_default_roles_are_refused(here: Place) -> None:
             roles.imply(here.identity, SETUP, prior, implied)
     with pytest.raises(NotFound, match="does not imply"):
         roles.end_implication(here.identity, SETUP, made.id, "reader")
+
+
+def test_a_role_of_a_domain_is_in_no_token_but_what_it_implies_is(here: Place) -> None:
+    lab = domains.create(here.identity, SETUP, "Lab")
+    own = roles.create(here.identity, SETUP, "student", domain_id=lab.id)
+    assert roles.create(here.identity, SETUP, "student").id != own.id
+    roles.imply(here.identity, SETUP, own.id, "reader")
+    project = admin.create_project(here.identity, SETUP, admin.NewProject("course", domain_id=lab.id))
+    me = Holder(user_id(here, "demo"))
+    roles.give(here.identity, SETUP, me, project.id, own.id)
+    assert lookup.roles(here.identity, me, project.id) == [own]
+    assert [one.name for one in lookup.effective_roles(here.identity, me.id, project.id)] == ["reader"]
+    wanted = Filter(me.id, project.id, effective=True)
+    assert [one.role for one in lookup.role_assignments(here.identity, wanted)] == ["reader"]
+    for place in (project_id(here, "demo"), None):
+        with pytest.raises(Forbidden, match="projects of that domain only"):
+            roles.give(here.identity, SETUP, me, place, own.id)
+    operator = roles.create(here.identity, SETUP, "operator")
+    with pytest.raises(Forbidden, match="belongs to no domain"):
+        roles.imply(here.identity, SETUP, operator.id, own.id)
+    domains.change(here.identity, SETUP, lab.id, {"enabled": False})
+    domains.remove(here.identity, SETUP, lab.id)
+    with pytest.raises(NotFound):
+        lookup.role(here.identity, own.id)
+
+
+def test_a_name_of_a_role_is_taken_once_in_a_domain(here: Place) -> None:
+    lab = domains.create(here.identity, SETUP, "Lab")
+    roles.create(here.identity, SETUP, "student", domain_id=lab.id)
+    with pytest.raises(Conflict):
+        roles.create(here.identity, SETUP, "STUDENT", domain_id=lab.id)
+    with pytest.raises(NotFound, match="domain"):
+        roles.create(here.identity, SETUP, "student", domain_id="none")

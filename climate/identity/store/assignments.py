@@ -62,12 +62,15 @@ def roles(conn: Connection, holder: Holder, project_id: str | None) -> list[Role
 
 
 def effective(conn: Connection, user_id: str, project_id: str | None) -> list[Role]:
-    """Return the roles that a user has in a project or, without one, in the system, also by its groups."""
+    """Return the roles that a user has in a project or, without one, in the system.
+
+    They may be roles of its groups, or implied by others. Roles that belong to a domain only imply others.
+    """
     table: FromClause = groups.effective_in_system() if project_id is None else groups.effective()
     question = select(table.c.role).where(table.c.user_id == user_id)
     if project_id is not None:
         question = question.where(table.c.project_id == project_id)
-    return _named(conn, implying(question), literal(True), None)
+    return _named(conn, implying(question), role_names.c.domain_id.is_(None), None)
 
 
 def implying(roles: Select[tuple[str]]) -> CTE:
@@ -79,14 +82,19 @@ def implying(roles: Select[tuple[str]]) -> CTE:
 def _named(conn: Connection, table: FromClause, is_holder: Any, project_id: str | None) -> list[Role]:
     name = func.coalesce(role_names.c.name, table.c.role)
     question = (
-        select(table.c.role, name.label("name"), func.coalesce(role_names.c.description, "").label("description"))
+        select(
+            table.c.role.label("id"),
+            name.label("name"),
+            func.coalesce(role_names.c.description, "").label("description"),
+            role_names.c.domain_id,
+        )
         .select_from(table.outerjoin(role_names, role_names.c.id == table.c.role))
         .where(is_holder)
         .order_by(name)
     )
     if project_id is not None:
         question = question.where(table.c.project_id == project_id)
-    return [Role(row.role, row.name, row.description) for row in conn.execute(question)]
+    return [Role(**row._mapping) for row in conn.execute(question)]
 
 
 def is_active_member(conn: Connection, user_id: str, project_id: str) -> bool:
@@ -133,11 +141,9 @@ def _matching(conn: Connection, table: FromClause, holders: Table, wanted: Filte
 
 
 def _implied(conn: Connection, found: list[Assignment]) -> list[Assignment]:
-    """Return assignments, and one for each role that they imply, once for a user and a place."""
+    """Return an assignment for each role that a user has or that is implied, once for a place."""
     rules = role_store.rules(conn)
-    if not rules:
-        return found
-    known = {role.id: role for role in role_store.listing(conn)}
+    known = {role.id: role for role in role_store.listing(conn) if role.domain_id is None}
     whole: dict[tuple[str, str | None, str], Assignment] = {}
     for one in found:
         for role_id in sorted(role_store.closure(rules, (one.role,))):

@@ -6,7 +6,7 @@ from typing import Any
 from sqlalchemy import Column, ColumnElement, Connection, Row, delete, exists, func, insert, literal, select, update
 
 from climate.identity.models import DEFAULT_DOMAIN, DOMAIN_ID, DOMAIN_NAME, Domain, Who
-from climate.identity.store.tables import domains, groups, projects, users
+from climate.identity.store.tables import domains, groups, projects, roles, users
 
 COLUMNS = (domains.c.id, domains.c.name, domains.c.description, domains.c.enabled, domains.c.extra)
 
@@ -87,6 +87,11 @@ def user_ids(conn: Connection, domain_id: str) -> Sequence[str]:
 def group_ids(conn: Connection, domain_id: str) -> Sequence[str]:
     """Return the ids of the groups in a domain."""
     return conn.scalars(select(groups.c.id).where(groups.c.domain_id == domain_id).order_by(groups.c.id)).all()
+
+
+def role_ids(conn: Connection, domain_id: str) -> Sequence[str]:
+    """Return the ids of the roles that belong to a domain."""
+    return conn.scalars(select(roles.c.id).where(roles.c.domain_id == domain_id).order_by(roles.c.id)).all()
 
 
 def project_ids(conn: Connection, domain_id: str) -> Sequence[str]:

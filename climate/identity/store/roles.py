@@ -1,6 +1,7 @@
 """Roles as rows; the default roles have none, and are added to what is read."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import asdict
 
 from sqlalchemy import Connection, delete, func, insert, select, update
 from sqlalchemy.dialects.postgresql import insert as upsert
@@ -16,7 +17,7 @@ from climate.identity.store.tables import (
     system_roles,
 )
 
-COLUMNS = (roles.c.id, roles.c.name, roles.c.description)
+COLUMNS = (roles.c.id, roles.c.name, roles.c.description, roles.c.domain_id)
 DEFAULT = {name: Role(name, name) for name in ROLES}
 
 
@@ -42,20 +43,20 @@ def lock(conn: Connection, role_id: str) -> Role | None:
 
 
 def named(conn: Connection, references: Iterable[str]) -> list[Role]:
-    """Return the roles with these ids or names; an unknown reference has none."""
+    """Return the roles with these ids or names that belong to no domain; an unknown reference has none."""
     wanted = list(dict.fromkeys(references))
     others = [one for one in wanted if one not in DEFAULT]
     known = dict(DEFAULT)
     if others:
         either = roles.c.id.in_(others) | roles.c.name.in_(others)
-        for row in conn.execute(select(*COLUMNS).where(either)):
+        for row in conn.execute(select(*COLUMNS).where(either, roles.c.domain_id.is_(None))):
             role = Role(**row._mapping)
             known |= {role.id: role, role.name: role}
     return [known[one] for one in wanted if one in known]
 
 
 def add(conn: Connection, role: Role) -> None:
-    conn.execute(insert(roles).values(id=role.id, name=role.name, description=role.description))
+    conn.execute(insert(roles).values(**asdict(role)))
 
 
 def change(conn: Connection, role: Role) -> None:
@@ -129,7 +130,8 @@ def _priors(conn: Connection, role_id: str) -> set[str]:
     return closure(((implied, prior) for prior, implied in rules(conn)), (role_id,))
 
 
-def is_name_taken(conn: Connection, name: str) -> bool:
-    """Return whether a role has that name, in capitals or not."""
-    same = select(roles.c.id).where(func.lower(roles.c.name) == name.lower())
-    return name.lower() in DEFAULT or conn.execute(same).first() is not None
+def is_name_taken(conn: Connection, name: str, domain_id: str | None = None) -> bool:
+    """Return whether a role of a domain or, without one, of none has that name, in capitals or not."""
+    in_it = roles.c.domain_id.is_(None) if domain_id is None else roles.c.domain_id == domain_id
+    same = select(roles.c.id).where(func.lower(roles.c.name) == name.lower(), in_it)
+    return (domain_id is None and name.lower() in DEFAULT) or conn.execute(same).first() is not None

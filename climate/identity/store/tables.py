@@ -114,9 +114,17 @@ roles = Table(
     Column("name", Text, nullable=False),
     Column("description", Text, nullable=False, server_default=""),
     Column("created_at", Time, nullable=False, server_default=NOW),
-    Index("uq_identity_roles_name", text("lower(name)"), unique=True),
+    _domain_id(),
+    Index(
+        "uq_identity_roles_name_domain_id",
+        text("lower(name)"),
+        "domain_id",
+        unique=True,
+        postgresql_nulls_not_distinct=True,
+    ),
+    Index("ix_identity_roles_domain_id", "domain_id"),
 )
-"""Roles besides the default ones, which have no rows."""
+"""Roles besides the default ones, which have no rows. Those without a domain are for all."""
 
 role_implications = Table(
     "identity_role_implications",
