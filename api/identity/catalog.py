@@ -24,7 +24,7 @@ SERVICES = (
 """Type, name and path."""
 
 INTERFACES = ("public", "internal", "admin")
-ONE_REGION = {"id": REGION, "description": "", "parent_region_id": None}
+ONE_REGION: dict[str, object] = {"id": REGION, "description": "", "parent_region_id": None}
 
 blueprint = Blueprint("identity-catalog", __name__, url_prefix="/identity/v3")
 
