@@ -46,7 +46,7 @@ def body(domain: Mapping[str, str], scope: Mapping[str, Any] | None = None) -> d
     return {"auth": {**auth, "scope": scope} if scope else auth}
 
 
-def test_users_and_projects_of_one_name_are_told_apart_by_their_domains(here: Place, admin: Asker) -> None:
+def test_users_and_projects_of_one_name_have_their_domains(here: Place, admin: Asker) -> None:
     domain, user, project = furnished(here)
     for named in ({"name": "lab"}, {"id": domain.id}):
         scope = {"project": {"name": "demo", "domain": named}}
