@@ -72,13 +72,17 @@ def remove(role_id: str) -> tuple[str, int]:
 @blueprint.get("/role_inferences")
 def rules() -> dict[str, object]:
     """List the roles that roles imply."""
-    return views.listing("role_inferences", [_rules(one) for one in lookup.role_rules(identity())])
+    known = {one.id: one for one in lookup.all_roles(identity())}
+    found = lookup.role_rules(identity()).items()
+    return views.listing("role_inferences", [_rules(known[prior], of) for prior, of in found if prior in known])
 
 
 @blueprint.get("/roles/<role_id>/implies")
 def rules_of(role_id: str) -> dict[str, object]:
     """List the roles that a role implies directly."""
-    return {"role_inference": _rules(role_id), "links": views.links(f"roles/{role_id}/implies")}
+    prior = lookup.role(identity(), role_id)
+    implied = lookup.role_rules(identity()).get(role_id, [])
+    return {"role_inference": _rules(prior, implied), "links": views.links(f"roles/{role_id}/implies")}
 
 
 @blueprint.get("/roles/<role_id>/implies/<implied_id>")
@@ -105,9 +109,7 @@ def end_implication(role_id: str, implied_id: str) -> tuple[str, int]:
     return "", 204
 
 
-def _rules(role_id: str) -> dict[str, object]:
-    prior = lookup.role(identity(), role_id)
-    implied = lookup.role_rules(identity()).get(role_id, [])
+def _rules(prior: Role, implied: list[Role]) -> dict[str, object]:
     return {"prior_role": _brief(prior), "implies": [_brief(one) for one in implied]}
 
 

@@ -150,7 +150,8 @@ def role_rules(identity: "Identity") -> dict[str, list[Role]]:
         known = {one.id: one for one in role_rows.listing(conn)}
         found: dict[str, list[Role]] = {}
         for prior, implied in role_rows.rules(conn):
-            found.setdefault(prior, []).append(known[implied])
+            if prior in known and implied in known:  # another transaction may have deleted one since
+                found.setdefault(prior, []).append(known[implied])
     return found
 
 
