@@ -3,7 +3,8 @@
 Run as a file, hence with the standard library only: `python -I process_supervisor.py RUN_ID SECONDS COMMAND...`. The
 environment has that id of the run in CLIMATE_RUN_ID, and every process that the command starts inherits it. The
 standard input is a pipe: a line starts the command, and the end of the pipe is the end of the caller. The standard
-output gets one line when no process of the run is left: `ended STATUS`, `timeout`, `abandoned` or `failed REASON`.
+output gets one line when no process of the run is left: `ended STATUS`, `timeout`, `abandoned` or `failed REASON`. The
+command writes to the standard error.
 """
 
 import contextlib
@@ -78,8 +79,7 @@ def supervise(run_id: str, command: list[str], seconds: float) -> str:
         child = subprocess.Popen(  # noqa: S603 - there is no shell
             command,
             stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
+            stdout=sys.stderr.fileno(),
             start_new_session=True,
         )
     except (OSError, ValueError) as error:

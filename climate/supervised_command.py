@@ -4,6 +4,7 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import Enum, auto
 from uuid import UUID, uuid4
 
 from climate import process_supervisor
@@ -17,12 +18,45 @@ KILL_SECONDS = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Run of a command, limited to `seconds`. Its output is dropped, because it may contain secrets."""
+    """Run of a command, limited to `seconds`."""
 
     command: Sequence[str]
     seconds: float
     environ: Mapping[str, str] = field(default_factory=lambda: {"PATH": PATH})
     id: UUID = field(default_factory=uuid4)
+    output: int = subprocess.DEVNULL
+    """File descriptor for all that the command writes; it is dropped by default, because it may contain secrets."""
+
+
+class End(Enum):
+    """End of a run."""
+
+    EXITED = auto()
+    TIMED_OUT = auto()
+    NOT_STARTED = auto()
+    LOST = auto()
+    """Somebody has killed its supervisor."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """End of a run, with its exit status or the error of its start."""
+
+    end: End
+    detail: str = ""
+    seconds: float = 0
+
+    @property
+    def failure(self) -> str:
+        """Return the reason of the failure, or "" after success."""
+        match self.end:
+            case End.EXITED:
+                return "" if self.detail == "0" else f"ended with status {self.detail}"
+            case End.TIMED_OUT:
+                return f"took longer than {self.seconds:g} seconds"
+            case End.NOT_STARTED:
+                return f"cannot be run: {self.detail}"
+        return "was lost"
 
 
 def start(run: Run) -> "subprocess.Popen[bytes]":
@@ -31,7 +65,7 @@ def start(run: Run) -> "subprocess.Popen[bytes]":
         [sys.executable, "-I", process_supervisor.__file__, str(run.id), str(run.seconds), *run.command],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
+        stderr=run.output,
         start_new_session=True,
         env={**run.environ, RUN_ID: str(run.id)},
         cwd="/",
@@ -39,25 +73,23 @@ def start(run: Run) -> "subprocess.Popen[bytes]":
     )
 
 
-def outcome(run: Run, supervisor: "subprocess.Popen[bytes]") -> str:
-    """Start the command, and return the reason of its failure, or "", when no process of the run is left."""
+def outcome(run: Run, supervisor: "subprocess.Popen[bytes]") -> Outcome:
+    """Start the command, and return its outcome when no process of the run is left."""
     match _answer(supervisor):
-        case ["ended", "0"]:
-            return ""
         case ["ended", status]:
-            return f"ended with status {status}"
+            return Outcome(End.EXITED, status)
         case ["timeout"]:
-            return f"took longer than {run.seconds:g} seconds"
-        case ["failed", reason]:
-            return f"cannot be run: {reason}"
+            return Outcome(End.TIMED_OUT, seconds=run.seconds)
+        case ["failed", error]:
+            return Outcome(End.NOT_STARTED, error)
     # Somebody has killed only the supervisor.
     while not process_supervisor.kill_run(str(run.id), KILL_SECONDS):
         continue
-    return "was lost"
+    return Outcome(End.LOST)
 
 
-def execute(run: Run) -> str:
-    """Run a command, and return the reason of its failure, or ""."""
+def execute(run: Run) -> Outcome:
+    """Run a command, and return its outcome."""
     with start(run) as supervisor:
         return outcome(run, supervisor)
 

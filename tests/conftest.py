@@ -11,8 +11,10 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import get_ident
+from typing import Any
 
 import pytest
+import structlog
 from hypothesis import HealthCheck, settings
 from sqlalchemy import Connection, Engine, event
 from sqlalchemy.engine import make_url
@@ -32,7 +34,7 @@ from climate.settings import Settings
 from climate.store.engine import connect
 from climate.store.tables import metadata
 from tests.campaign import length
-from tests.databases import Databases, Restored, connected, unsafe
+from tests.databases import Databases, Restored, connected, unsafe, without_autovacuum
 from tests.installed_plugins import installed_plugins
 
 pytest_plugins = ("tests.netlab.netlab_option",)
@@ -137,6 +139,13 @@ def hang_up() -> None:
         signal.signal(signal.SIGHUP, lambda number, frame: None)
 
 
+@pytest.fixture(scope="session", autouse=True)
+def plain_tracebacks() -> None:
+    """Logs that a test does not configure have tracebacks without local variables: to draw those takes seconds."""
+    plain: Any = structlog.dev.plain_traceback
+    structlog.dev.ConsoleRenderer.get_active().exception_formatter = plain
+
+
 @pytest.fixture(scope="session")
 def server_url() -> Iterator[str]:
     """A database server: that of CLIMATE_TEST_DATABASE_URL, or one that is started for this run."""
@@ -151,7 +160,7 @@ def server_url() -> Iterator[str]:
         Path(folder).chmod(0o755)
         home = Path(folder) / "stores"
         with embedded.run(home, Settings(home=home, redis_url="redis://unused")) as stores:
-            yield stores.database_url
+            yield without_autovacuum(stores.database_url)
 
 
 @pytest.fixture(scope="session")

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from climate import process_supervisor, supervised_command
-from climate.supervised_command import Run
+from climate.supervised_command import End, Run
 
 PATIENCE = 60.0
 
@@ -59,11 +59,21 @@ def is_left(daemon: Path) -> bool:
     ],
 )
 def test_outcomes(command: list[str], reason: str) -> None:
-    assert supervised_command.execute(Run(command, PATIENCE)) == reason
+    assert supervised_command.execute(Run(command, PATIENCE)).failure == reason
+
+
+def test_output_is_dropped_or_written_to_a_file(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    command = ["sh", "-c", "echo one; echo two >&2"]
+    with (tmp_path / "output").open("w+b") as output:
+        assert supervised_command.execute(Run(command, PATIENCE, output=output.fileno())).end is End.EXITED
+        output.seek(0)
+        assert output.read() == b"one\ntwo\n"
+    supervised_command.execute(Run(command, PATIENCE))
+    assert capfd.readouterr() == ("", "")
 
 
 def test_a_time_out_kills_all_that_the_command_has_started(daemon: Path) -> None:
-    assert supervised_command.execute(Run([str(daemon)], 3)) == "took longer than 3 seconds"
+    assert supervised_command.execute(Run([str(daemon)], 3)).failure == "took longer than 3 seconds"
     assert not is_left(daemon)
 
 

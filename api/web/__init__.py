@@ -15,12 +15,26 @@ from api.web.views import (
     servers,
     settings,
     sign_in,
+    subleases,
     usage,
     waiting_list,
 )
 
 PAGES = (
-    *(home, leases, find, series, waiting_list, calendar, servers, usage, settings, preference_forms, sign_in),
+    *(
+        home,
+        leases,
+        subleases,
+        find,
+        series,
+        waiting_list,
+        calendar,
+        servers,
+        usage,
+        settings,
+        preference_forms,
+        sign_in,
+    ),
     *(hosts, administration),
 )
 """Modules whose import registers the pages."""

@@ -9,10 +9,11 @@ from flask.typing import ResponseReturnValue
 from werkzeug.exceptions import NotFound
 
 from api import auth, errors
-from api.request_context import caller
+from api.request_context import caller, climate
 from api.web import error_pages, protection, sessions
 from climate.domain import policy
 from climate.domain.errors import NotAuthenticated
+from climate.service.journal import changes
 
 PREFIX = "/ui"
 """Beginning of the paths of all pages; `/` is an alias of `/ui/` for browsers."""
@@ -64,7 +65,14 @@ def _enter() -> ResponseReturnValue | None:
         return to_sign_in()
     if action != SIGNED_IN:
         policy.require(caller(), action)
+    if request.method == "GET" and "HX-Request" not in request.headers and _answers() is HTML:
+        g.journal_position = changes.position(climate())
     return None
+
+
+def _answers() -> tuple[str, ...]:
+    """Return the content types of the answer to this request."""
+    return getattr(current_app.view_functions[request.endpoint or ""], "answers", ())
 
 
 def to_sign_in() -> Response:

@@ -109,6 +109,13 @@ def subleases(lease: Lease) -> list[tuple[str, int]]:
     return [(str(number), hosts) for number, hosts in sublease.counts(lease.reservations).items()]
 
 
+def can_sublet(lease: Lease) -> bool:
+    """Return whether a lease may have sub-leases: a single lease with whole hosts of its own, to come or running."""
+    whole = any(one.resource_type == "physical:host" for one in lease.reservations)
+    bound = lease.parent or lease.series_id or any(one.parts for one in lease.reservations)
+    return can_change(lease) and whole and not (bound or is_preemptible(lease))
+
+
 def can_change(lease: Lease) -> bool:
     """Return whether the end of a lease can be changed at all."""
     return lease.status in OPEN and not lease.waits

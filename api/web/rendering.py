@@ -87,5 +87,6 @@ def _context() -> dict[str, object]:
         "zone": preferences.zone() or "",
         "here": request.path,
         "places": [(name, path) for name, path, role in PLACES if own is not None and own.has(role)],
+        "journal_position": g.get("journal_position"),
         "own_projects": sessions.projects() if own is not None else (),
     }

@@ -74,14 +74,14 @@ def _either(words: _Words, depth: int) -> Check:
     checks = [_both(words, depth)]
     while words.taken("or"):
         checks.append(_both(words, depth))
-    return lambda who: any(check(who) for check in checks)
+    return checks[0] if len(checks) == 1 else lambda who: any(check(who) for check in checks)
 
 
 def _both(words: _Words, depth: int) -> Check:
     checks = [_single(words, depth)]
     while words.taken("and"):
         checks.append(_single(words, depth))
-    return lambda who: all(check(who) for check in checks)
+    return checks[0] if len(checks) == 1 else lambda who: all(check(who) for check in checks)
 
 
 def _single(words: _Words, depth: int) -> Check:

@@ -56,6 +56,14 @@ class Project:
 
 
 @dataclass(frozen=True, slots=True)
+class AccountNames:
+    """Names of users and of projects, by their ids."""
+
+    users: Mapping[str, str] = field(default_factory=dict)
+    projects: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class Role:
     """A role. Other roles than the default ones allow only what a rule of the policy file says."""
 

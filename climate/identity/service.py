@@ -15,8 +15,9 @@ from climate.identity.authentication.passwords import Passwords
 from climate.identity.authentication.revocation_cache import Watch
 from climate.identity.authentication.tokens import Grant, GrantCache
 from climate.identity.keys import KeyRing
+from climate.identity.models import AccountNames, Who
 from climate.identity.project_contents import NoContents, ProjectContents
-from climate.identity.store import assignments, projects, revocations, users
+from climate.identity.store import account_names, assignments, projects, revocations, users
 
 
 class Authenticator(Protocol):
@@ -98,6 +99,22 @@ class Identity:
             return set(), set()
         with reading(self.engine) as conn:
             return projects.missing(conn, project_ids), users.missing(conn, user_ids)
+
+    def names(self, user_ids: Collection[str], project_ids: Collection[str]) -> AccountNames:
+        """Return the names of users and projects, in one statement; none with another identity service."""
+        if self.external is not None or not (user_ids or project_ids):
+            return AccountNames()
+        with reading(self.engine) as conn:
+            return account_names.names(conn, user_ids, project_ids)
+
+    def account_ids(self, user_name: str, project_name: str) -> tuple[str | None, str | None]:
+        """Return the ids of the user and the project of these names; None for one that is unknown or not named."""
+        if self.external is not None or not (user_name or project_name):
+            return None, None
+        with reading(self.engine) as conn:
+            user = users.find(conn, Who(name=user_name)) if user_name else None
+            project = projects.find(conn, Who(name=project_name)) if project_name else None
+        return (user.id if user else None), (project.id if project else None)
 
     def revoke(self, conn: Connection, kind: str, subject: str, owner: str | None = None) -> None:
         """Revoke all tokens that name the subject and were issued until now, effective everywhere within a second.

@@ -1,14 +1,12 @@
 """Machines with an IPMI 2.0 controller on the network, through the program ipmitool.
 
 ipmitool gets the password in its environment, never in its arguments, which all users of the machine can read. It is
-killed when it takes too long. Errors do not repeat its output.
+killed when it takes too long, or when this process ends. Errors do not repeat its output.
 """
 
-import os
 import re
 import shutil
-import signal
-import subprocess
+import tempfile
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -17,8 +15,10 @@ from typing import ClassVar
 
 from marshmallow import Schema, ValidationError, fields, validate
 
+from climate import supervised_command
 from climate.power import OFF, ON, PowerError, PowerRefused, Target
 from climate.power.driver_settings import PowerSettings, accepted, is_machine
+from climate.supervised_command import End, Outcome, Run
 
 PROGRAM = "ipmitool"
 VERBS = {"on": "on", "off": "soft", "hard off": "off"}
@@ -38,6 +38,9 @@ REFUSALS: Mapping[str, str] = {
     "is not what we requested": SUITE,
 }
 """Texts of ipmitool for which a retry is useless, and their meaning."""
+
+LONGEST_OUTPUT = 64 * 1024
+"""Bytes of the output of ipmitool that are read."""
 
 _USER = re.compile(r"[A-Za-z0-9_.@][A-Za-z0-9_.@-]{0,15}\Z", re.ASCII)
 _PASSWORD = re.compile(r"[\x20-\x7e]{1,20}\Z", re.ASCII)
@@ -136,42 +139,24 @@ class Session:
 
     def power(self, verb: str) -> str:
         """Return the output of ipmitool."""
-        status, said = self._run("chassis", "power", verb)
-        if status == 0:
+        outcome, said = self._run("chassis", "power", verb)
+        match outcome.end:
+            case End.NOT_STARTED:
+                raise PowerRefused(f"{self.argv[0]} {outcome.failure}")
+            case End.TIMED_OUT:
+                raise PowerError(f"{self} did not answer within {self.seconds:g} s")
+        if not outcome.failure:
             return said
         for words, meaning in REFUSALS.items():
             if words in said.lower():
                 raise PowerRefused(f"{self} {meaning}")
-        raise PowerError(
-            f"{self} cannot be reached, or could not carry out the request (ipmitool ended with status {status})"
-        )
+        raise PowerError(f"{self} cannot be reached, or could not carry out the request (ipmitool {outcome.failure})")
 
-    def _run(self, *words: str) -> tuple[int, str]:
-        environment = {"IPMI_PASSWORD": self.password, "LC_ALL": "C"}
-        try:
-            child = subprocess.Popen(  # noqa: S603  (every part has passed a strict pattern)
-                [*self.argv, *words],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                env=environment,
-                encoding="utf-8",
-                errors="replace",
-                start_new_session=True,
-            )
-        except OSError as error:
-            raise PowerRefused(f"{self.argv[0]} cannot be run: {error.strerror}") from None
-        with child:
-            try:
-                said, _ = child.communicate(timeout=max(0, self.began + self.seconds - time.monotonic()))
-            except subprocess.TimeoutExpired:
-                raise PowerError(f"{self} did not answer within {self.seconds:g} s") from None
-            finally:
-                _end(child)
-        return child.returncode, said
-
-
-def _end(child: "subprocess.Popen[str]") -> None:
-    """Kill the program and its children, unless it has ended."""
-    if child.poll() is None:
-        os.killpg(child.pid, signal.SIGKILL)
+    def _run(self, *words: str) -> tuple[Outcome, str]:
+        """Run ipmitool, which ends with this process: a late request would undo that of another worker."""
+        environ = {"IPMI_PASSWORD": self.password, "LC_ALL": "C"}
+        left = max(0, self.began + self.seconds - time.monotonic())
+        with tempfile.TemporaryFile() as output:
+            outcome = supervised_command.execute(Run([*self.argv, *words], left, environ, output=output.fileno()))
+            output.seek(0)
+            return outcome, output.read(LONGEST_OUTPUT).decode("utf-8", "replace")

@@ -2,6 +2,8 @@
 
 import pytest
 
+from climate.identity.models import AccountNames
+from tests.api.web.views.test_statement_counts import counted
 from tests.identity.identity_factory import Asker, Place
 
 
@@ -23,3 +25,16 @@ def test_unknown_accounts_are_those_of_no_project_and_no_user(here: Place, demo:
     user, project = token["user"]["id"], token["project"]["id"]
     assert here.identity.unknown_accounts([project, "nope"], [user, "who"]) == ({"nope"}, {"who"})
     assert here.identity.unknown_accounts([], []) == (set(), set())
+
+
+def test_names_of_ids_and_ids_of_names(here: Place, demo: Asker) -> None:
+    token = demo.ask("GET", "/identity/v3/auth/tokens", headers={"X-Subject-Token": demo.token}).get_json()["token"]
+    user, project = token["user"]["id"], token["project"]["id"]
+    with counted(here.identity.engine) as found:
+        known = here.identity.names([user, "who", project], [project, "nope", user])
+    assert known == AccountNames({user: "demo"}, {project: "demo"})
+    assert len(found) == 1
+    assert here.identity.names([], []) == AccountNames()
+    assert here.identity.account_ids("demo", "demo") == (user, project)
+    assert here.identity.account_ids("who", "") == (None, None)
+    assert here.identity.account_ids("", "demo") == (None, project)

@@ -1,6 +1,8 @@
 """How ipmitool is called, and what is made of what it says."""
 
 import stat
+import subprocess
+import sys
 import traceback
 from collections.abc import Callable
 from pathlib import Path
@@ -9,10 +11,12 @@ import psutil
 import pytest
 from marshmallow import ValidationError
 
+from climate import process_supervisor
 from climate.power import OFF, ON, PowerError, PowerRefused, Target
 from climate.power.ipmi import IpmiDriver, IpmiSettings
 from tests.power import bmc
 from tests.power.driver_cases import changed
+from tests.system.stack import await_so
 
 SETTINGS = {"address": "bmc.example", "username": "admin"}
 TARGET = Target("n1", SETTINGS, {"password": "correct horse"})
@@ -90,6 +94,17 @@ def test_a_program_that_hangs_is_killed_with_what_it_started(
     left = [int(pid) for pid in (tmp_path / "pids").read_text().split()]
     alive = [psutil.Process(pid) for pid in left if psutil.pid_exists(pid)]
     assert [one for one in psutil.wait_procs(alive, 10)[1] if one.status() != psutil.STATUS_ZOMBIE] == []
+
+
+def test_the_program_ends_with_the_process_that_runs_it(program: Callable[[str], IpmiDriver], tmp_path: Path) -> None:
+    """A request that a dead worker left behind could undo that of the next one."""
+    driver = program(f"echo $$ > {tmp_path}/pid.new; mv {tmp_path}/pid.new {tmp_path}/pid; exec sleep 1000")
+    call = "import sys; from tests.power.test_ipmi import *; IpmiDriver(Path(sys.argv[1]), sys.argv[2]).state(TARGET)"
+    with subprocess.Popen([sys.executable, "-c", call, str(tmp_path), driver.program]) as worker:
+        await_so((tmp_path / "pid").exists, 60, "the program starts")
+        worker.kill()
+    pid = int((tmp_path / "pid").read_text())
+    await_so(lambda: not process_supervisor.started_at(pid), 60, "the program ends")
 
 
 def test_all_runs_of_a_call_share_its_time(program: Callable[[str], IpmiDriver]) -> None:

@@ -4,7 +4,8 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
 from itertools import pairwise
-from threading import Barrier
+from threading import Barrier, Thread, current_thread
+from threading import Event as ThreadEvent
 from typing import Any
 
 import pytest
@@ -134,6 +135,34 @@ def test_pollers_share_the_work(climate: Climate, clock: Clock) -> None:
     assert sum(results) == len(made)
     sent = at_once(*[lambda: event_dispatch.to_send(climate)] * 4)
     assert sorted(m.event_id for part in sent for m in part) == sorted(lease.event(START).id for lease in made)
+    assert check.differences(climate) == []
+
+
+def test_an_event_is_not_claimed_beside_a_rival_that_is_about_to_commit(
+    climate: Climate, clock: Clock, engine: Engine
+) -> None:
+    make(climate, clock, start=0)
+    reached, go_on = ThreadEvent(), ThreadEvent()
+
+    def stop(_: object) -> None:
+        if current_thread().name == "rival":
+            reached.set()
+            assert go_on.wait(60)
+
+    rival = Thread(target=event_dispatch.claim_due, args=(climate, "rival"), name="rival")
+    event.listen(engine, "commit", stop)
+    try:
+        with ThreadPoolExecutor(1) as pool:
+            rival.start()
+            assert reached.wait(60)
+            claimed = pool.submit(event_dispatch.claim_due, climate, "poller")
+            blocked_or_over(engine, claimed.done)
+            go_on.set()
+            assert claimed.result() == 0
+    finally:
+        go_on.set()
+        rival.join()
+        event.remove(engine, "commit", stop)
     assert check.differences(climate) == []
 
 

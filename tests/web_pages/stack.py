@@ -64,6 +64,7 @@ class Pages:
             "home": "/ui/",
             "leases": "/ui/leases",
             "lease": f"/ui/leases/{lease}",
+            "give hosts": f"/ui/leases/{lease}/subleases",
             "delete lease": f"/ui/leases/{lease}/delete",
             "waiting": f"/ui/leases/{leases['crowd']}",
             "preemptible": f"/ui/leases/{leases['rest']}",

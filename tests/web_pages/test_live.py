@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from tests.system.api_client import Api
 from tests.web_pages.conftest import Open
@@ -11,6 +11,10 @@ from tests.web_pages.stack import Pages
 
 pytestmark = pytest.mark.slow
 
+TELLS_ALL = """
+window.toldAll = 0;
+document.addEventListener("climate:all", () => { toldAll += 1; });
+"""
 SPECS = ("--hosts", "1", "--start", "+6d", "--for", "2h")
 
 
@@ -36,6 +40,33 @@ def test_lists_show_a_lease_that_is_made_by_a_command(open_browser: Open, pages:
         pages.climate("lease", "create", "made-elsewhere", *SPECS)
         page.get_by_role("link", name="made-elsewhere").first.wait_for()
         expect(page.get_by_role("link", name="followed").first).to_be_focused()
+
+
+def test_nothing_is_fetched_twice(open_browser: Open, pages: Pages, lease: str) -> None:
+    with open_browser() as demo:
+        demo.sign_in("demo", pages.password("demo"))
+        demo.page.add_init_script(TELLS_ALL)
+        fetched: list[str] = []
+        demo.page.on("request", lambda one: fetched.append(one.url) if "hx-request" in one.headers else None)
+        page = demo.go("/ui/leases")
+        is_live(page)
+        assert page.evaluate("toldAll") == 0
+        pages.climate("lease", "set", lease, "--name", "renamed-elsewhere")
+        page.get_by_role("link", name="renamed-elsewhere").wait_for()
+        assert len(fetched) == 1, fetched
+
+
+def test_change_between_the_page_and_its_stream_is_shown(open_browser: Open, pages: Pages, lease: str) -> None:
+    with open_browser() as demo:
+        demo.sign_in("demo", pages.password("demo"))
+        held: list[Route] = []
+        demo.page.route("**/ui/events?*", lambda route: held.append(route))
+        with demo.page.expect_request("**/ui/events?*"):
+            page = demo.go("/ui/leases")
+        pages.climate("lease", "create", "in-between", *SPECS)
+        expect(page.get_by_role("link", name="in-between")).to_have_count(0)
+        held[0].continue_()
+        page.get_by_role("link", name="in-between").wait_for()
 
 
 def test_page_of_a_lease_shows_a_change_and_keeps_what_is_typed(open_browser: Open, pages: Pages, lease: str) -> None:

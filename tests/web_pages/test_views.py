@@ -21,10 +21,13 @@ ADMINISTRATORS: Mapping[str, str] = {
     "tree": "/ui/tree",
     "audit": "/ui/audit",
     "failed events": "/ui/failed-events",
+    "given up": "/ui/notices?failed=1&all=1",
     "all leases": "/ui/leases?all=1",
 }
 """Paths of the pages for administrators."""
-CHANGES = frozenset({"find", "nothing fits", "boot", "dates", "delete lease", "delete series", "delete server"})
+CHANGES = frozenset(
+    {"find", "nothing fits", "boot", "dates", "give hosts", "delete lease", "delete series", "delete server"}
+)
 """Views that readers may not see."""
 MISSING = frozenset({"error"})
 
@@ -71,7 +74,7 @@ def status(role: str, view: str) -> int:
     """Return the status of a view for a role of project demo, or for the administrator."""
     if view in MISSING:
         return 404
-    only_for_administrators = view in ADMINISTRATORS and view != "all leases"
+    only_for_administrators = view in ADMINISTRATORS and view not in ("all leases", "given up")
     if role != "admin" and (only_for_administrators or view == "why there"):
         return 403
     return 403 if role == "reader" and view in CHANGES else 200

@@ -8,22 +8,24 @@ from uuid import UUID
 from flask import flash, redirect, render_template, request
 from flask.typing import ResponseReturnValue
 
-from api.request_context import caller, climate, compute
+from api.request_context import caller, climate, compute, identity
 from api.reservation.ids import path_id
 from api.web import form_fields
 from api.web.blueprint import PREFIX, page
 from climate.compute.cells import neighbours
+from climate.compute.cells.state import state
 from climate.compute.zones import registry
 from climate.domain.audit import AuditKind
 from climate.domain.errors import ClimateError, InvalidInput
 from climate.domain.hosts.pools import Pool
 from climate.domain.status import EventStatus
+from climate.identity.models import AccountNames
 from climate.service.events import events
 from climate.service.host_operations import pool_filling
-from climate.service.hosts import pool_history, timeline
+from climate.service.hosts import inventory, pool_history, timeline
 from climate.service.hosts.timeline import Wanted
 from climate.service.journal import audit
-from climate.service.journal.audit import AuditQuery
+from climate.service.journal.audit import AuditEntry, AuditQuery
 from climate.service.power import power
 
 ROWS = 100
@@ -41,7 +43,8 @@ def failed_events() -> ResponseReturnValue:
     marker = path_id(after, "There is no such event") if after else None
     found = events.listed(climate(), caller(), EventStatus.ERROR, ROWS + 1, marker)
     following = found[ROWS - 1][1].id if len(found) > ROWS else None
-    return render_template("failed_events.html", rows=found[:ROWS], following=following)
+    names = identity().names((), {lease.project_id for lease, _ in found})
+    return render_template("failed_events.html", rows=found[:ROWS], following=following, names=names)
 
 
 @page("POST", "/failed-events/<event_id>/requeue", "events:requeue")
@@ -62,15 +65,17 @@ def _event(text: str) -> UUID:
 
 @page("GET", "/audit", "audit:get")
 def audit_trail() -> ResponseReturnValue:
-    """List administrative changes with their authors, newest first."""
+    """List administrative changes with their authors, newest first; users and projects are filtered by name or id."""
     given = request.args
     before = given.get("before", "")
     kind = given.get("kind", "")
+    author, project = (given.get(name, "").strip()[:LONGEST] for name in ("author", "project"))
+    user_id, project_id = identity().account_ids(author, project)
     wanted = AuditQuery(
         kind=AuditKind(kind) if kind in list(AuditKind) else None,
         object_id=given.get("object", "")[:LONGEST] or None,
-        author=given.get("author", "")[:LONGEST] or None,
-        project_id=given.get("project", "")[:LONGEST] or None,
+        author=user_id or author or None,
+        project_id=project_id or project or None,
         since=form_fields.moment(given, "since"),
         until=form_fields.moment(given, "until"),
         marker=int(before) if before.isascii() and before.isdigit() and len(before) < 19 else None,
@@ -79,7 +84,36 @@ def audit_trail() -> ResponseReturnValue:
     found = audit.listed(climate(), caller(), wanted)
     asked = {name: given.get(name, "") for name in ("kind", "object", "author", "project", "since", "until")}
     following = found[ROWS - 1].position if len(found) > ROWS else None
-    return render_template("audit.html", rows=found[:ROWS], following=following, asked=asked, kinds=list(AuditKind))
+    return render_template(
+        "audit.html",
+        rows=found[:ROWS],
+        following=following,
+        asked=asked,
+        kinds=list(AuditKind),
+        names=_names(found),
+        hosts=_host_names(found),
+    )
+
+
+def _names(entries: Sequence[AuditEntry]) -> AccountNames:
+    """Return the names of the users and projects of changes: their authors, their objects, and in their values."""
+    objects = {one.change.object_id for one in entries if not one.change.name}
+    owners = {one.change.project_id for one in entries if one.change.project_id}
+    authors = {one.author for one in entries}
+    named = _values(entries, "project_id") | _values(entries, "default_project_id")
+    return identity().names(authors | _values(entries, "user_id"), objects | owners | named)
+
+
+def _host_names(entries: Sequence[AuditEntry]) -> Mapping[str, str]:
+    """Return the names of the hosts that values of changes mention, by their numbers."""
+    numbers = {int(one) for one in _values(entries, "host_id") if one.isascii() and one.isdigit()}
+    return {str(number): name for number, name in inventory.names(climate(), caller(), numbers).items()}
+
+
+def _values(entries: Sequence[AuditEntry], field: str) -> set[str]:
+    """Return the values of a field before and after changes."""
+    sides = (side for one in entries for side in (one.change.before, one.change.after) if side)
+    return {str(side[field]) for side in sides if side.get(field)}
 
 
 @page("GET", "/past", "pools:get")
@@ -148,6 +182,9 @@ def tree() -> ResponseReturnValue:
     """Show the zones and cells below this deployment, with their state and capacity."""
     cloud = compute()
     zones = registry.listed(cloud) if cloud is not None else []
-    cells = neighbours.listed(cloud) if cloud is not None else []
+    now = datetime.now(UTC)
+    cells = (
+        [(cell, state.described(cloud, cell, now)) for cell in neighbours.listed(cloud)] if cloud is not None else []
+    )
     name = registry.info(cloud).get("name", "") if cloud is not None else ""
-    return render_template("tree.html", name=name, zones=zones, cells=cells, now=datetime.now(UTC))
+    return render_template("tree.html", name=name, zones=zones, cells=cells)

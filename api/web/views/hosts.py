@@ -1,18 +1,19 @@
 """Pools of hosts for administrators: the board, moves with their preview, and single hosts."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from flask import flash, redirect, render_template, request
 from flask.typing import ResponseReturnValue
 
-from api.request_context import caller, climate
+from api.request_context import caller, climate, identity
 from api.reservation.ids import path_id
 from api.web import form_fields, lease_words, rendering
 from api.web.blueprint import PREFIX, page
 from climate.domain.errors import ClimateError, InvalidInput
 from climate.domain.hosts.pools import Pool
+from climate.identity.models import AccountNames
 from climate.service.host_operations import failures, maintenance, pool_moves, pools
 from climate.service.host_operations.pool_moves import BY_HAND, LONGEST_REASON, Moved
 from climate.service.host_operations.pools import Part, PoolStatus, Resident
@@ -65,7 +66,8 @@ def board() -> ResponseReturnValue:
         Column(one.pool, one, pools.hosts_of(engine, own, one.pool, Part(None, CARDS)), EXPLAINED[one.pool])
         for one in pools.listed(engine, own)
     ]
-    return render_template("pools.html", columns=columns, targets=BY_HAND)
+    names = _projects(one for column in columns for one in column.residents)
+    return render_template("pools.html", columns=columns, targets=BY_HAND, names=names)
 
 
 @page("GET", "/hosts/pools/<name>", "pools:get")
@@ -82,7 +84,13 @@ def pool(name: str) -> ResponseReturnValue:
         following=residents[PAGE_ROWS - 1].place.host if len(residents) > PAGE_ROWS else None,
         explained=EXPLAINED[known],
         targets=BY_HAND,
+        names=_projects(residents),
     )
+
+
+def _projects(residents: Iterable[Resident]) -> AccountNames:
+    """Return the names of the projects whose leases have, or had, these hosts."""
+    return identity().names((), {one.lease[1] for one in residents if one.lease})
 
 
 @page("POST", "/hosts/preview", "pools:put")
@@ -92,8 +100,14 @@ def preview() -> ResponseReturnValue:
     try:
         moved = pool_moves.move(climate(), caller(), order, dry_run=True)
     except ClimateError as refusal:
-        return render_template("move.html", order=order, moved=(), lost=0, refusal=str(refusal)), 409
-    return render_template("move.html", order=order, moved=moved, lost=_lost(moved), refusal="")
+        return _refused(order, refusal)
+    names = identity().names((), {str(one.project_id) for host in moved for one in host.lost})
+    return render_template("move.html", order=order, moved=moved, lost=_lost(moved), refusal="", names=names)
+
+
+def _refused(order: Order, refusal: ClimateError) -> ResponseReturnValue:
+    page = render_template("move.html", order=order, moved=(), lost=0, refusal=str(refusal), names=AccountNames())
+    return page, 409
 
 
 @page("POST", "/hosts/move", "pools:put")
@@ -103,7 +117,7 @@ def move() -> ResponseReturnValue:
     try:
         moved = pool_moves.move(climate(), caller(), order)
     except ClimateError as refusal:
-        return render_template("move.html", order=order, moved=(), lost=0, refusal=str(refusal)), 409
+        return _refused(order, refusal)
     names = ", ".join(one.after.name for one in moved)
     flash(f"Moved to {order.to}: {names}." if moved else f"All of the hosts are in {order.to} already.", "good")
     return redirect(BOARD, 303)
@@ -134,15 +148,27 @@ def show(host_id: str) -> ResponseReturnValue:
         health = failures.report(engine, own, host_id)
     except ClimateError:  # the cloud does not answer
         health = None
+    there = pools.resident(engine, own, host.id)
+    history = [_told(entry) for entry in reversed(reservable.history(engine, own, host_id)[-MOST_HISTORY:])]
     return render_template(
         "host.html",
         host=host,
         health=health,
+        resident=there,
         row=row.rows[0] if row.rows else None,
         windows=maintenance.listed(engine, own, WindowFilter(host=host.id)),
-        history=[_told(entry) for entry in reversed(reservable.history(engine, own, host_id)[-MOST_HISTORY:])],
+        history=history,
+        names=identity().names({one.author for one in history}, _owners(there, health)),
         targets=BY_HAND,
     )
+
+
+def _owners(there: Resident, health: failures.Report | None) -> set[str]:
+    """Return the ids of the projects of the leases and servers of a host."""
+    owners = {str(one.project_id) for one in there.promises} | {
+        one.project_id for one in (health.servers if health else ())
+    }
+    return owners | ({there.lease[1]} if there.lease else set())
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +177,7 @@ class Told:
 
     at: datetime
     kind: str
-    actor: Mapping[str, str]
+    author: str
     words: str
 
 
@@ -160,7 +186,8 @@ def _told(entry: Entry) -> Told:
     fields: Mapping[str, object] = fact_codec.encode(entry.fact)
     known = {name: value for name, value in fields.items() if value not in ("", None, {}, 0) and name not in UNTOLD}
     words = ", ".join(f"{name.replace('_', ' ')} {rendering.value(value)}" for name, value in known.items())
-    return Told(entry.fact.at, lease_words.happening_title(type(entry.fact).__name__), entry.actor, words)
+    author = str(entry.actor.get("user_id") or "climate")
+    return Told(entry.fact.at, lease_words.happening_title(type(entry.fact).__name__), author, words)
 
 
 @page("POST", "/hosts/<host_id>/fail", "oshosts:fail")

@@ -8,7 +8,7 @@ from flask import Response, flash, redirect, render_template, request
 from flask.typing import ResponseReturnValue
 from structlog.contextvars import bind_contextvars
 
-from api.request_context import caller, climate
+from api.request_context import caller, climate, identity
 from api.reservation.ids import marker_id, path_id
 from api.reservation.zone_tree import over_the_tree
 from api.web import form_fields, lease_words, search_words
@@ -24,6 +24,7 @@ from climate.service.leases import lease_hosts, leases
 from climate.service.leases.update import Changes
 from climate.service.notifications import delivery
 from climate.service.sharing import access
+from climate.service.subleases import listing
 from climate.service.waiting_list import places
 from climate.store.leases.leases import Listing
 from climate.store.notices.calendar_feeds import Entry
@@ -66,6 +67,7 @@ def list_all() -> ResponseReturnValue:
         given=given,
         following=following,
         statuses=STATUSES,
+        names=identity().names((), {one.project_id for one in known} if everybody else ()),
         words=lease_words,
     )
 
@@ -92,11 +94,19 @@ def show(lease_id: str) -> ResponseReturnValue:
         lines={lease.id: place} if place else {},
         longer=_longer(lease) if at is None and caller().has("member") and known_as in CHANGE else [],
         relation=known_as,
+        subleases=_subleases(lease) if known_as is Access.OWNER else {},
         bootable=may_boot(lease.project_id, lease.sharing, caller()),
         words=lease_words,
         moment_value=form_fields.local(lease.period.end),
         lengths=search_words,
     )
+
+
+def _subleases(lease: Lease) -> dict[str, str]:
+    """Return the names of the sub-leases of a lease by their ids; without any, nothing is read."""
+    if not lease_words.subleases(lease):
+        return {}
+    return {str(one.id): one.name for one in listing.of_parent(climate(), caller(), lease.id)}
 
 
 def _longer(lease: Lease) -> list[tuple[timedelta, str]]:

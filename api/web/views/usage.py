@@ -2,14 +2,14 @@
 
 from datetime import timedelta
 
-from flask import render_template, request
+from flask import flash, redirect, render_template, request
 from flask.typing import ResponseReturnValue
 
 from api.request_context import caller, climate
-from api.reservation.ids import marker_number
+from api.reservation.ids import LONGEST_NUMBER, marker_number
 from api.web import form_fields
-from api.web.blueprint import page
-from climate.domain.errors import InvalidInput
+from api.web.blueprint import HOME, PREFIX, inner, page
+from climate.domain.errors import InvalidInput, NotFound
 from climate.service.admission import limits
 from climate.service.notifications import delivery
 from climate.service.usage import reports
@@ -49,17 +49,39 @@ def show() -> ResponseReturnValue:
 
 @page("GET", "/notices", "notices:get")
 def notices() -> ResponseReturnValue:
-    """List the notices of the project, oldest first, by pages."""
+    """List the notices of the project, oldest first, by pages.
+
+    Administrators also list those of all projects and of nobody, such as those about hosts.
+    """
     given = request.args
     kind = form_fields.text(given, "kind", 64)
+    flags = {name: given.get(name) == "1" for name in ("all", "failed")}
+    everybody = caller().is_admin and flags["all"]
     wanted = Listing(
-        project_id=caller().project_id,
+        project_id=None if everybody else caller().project_id,
         kind=kind or None,
         since=form_fields.moment(given, "since"),
         marker=marker_number(given.get("marker") or None),
         limit=ON_A_PAGE + 1,
+        dead=flags["failed"],
     )
     known = delivery.listed(climate(), caller(), wanted)
     more = len(known) > ON_A_PAGE
-    following = {"kind": kind, "since": given.get("since", ""), "marker": known[ON_A_PAGE - 1].id} if more else None
+    kept = {"kind": kind, "since": given.get("since", ""), **{name: "1" for name, chosen in flags.items() if chosen}}
+    following = {**kept, "marker": known[ON_A_PAGE - 1].id} if more else None
     return render_template("notices.html", notices=known[:ON_A_PAGE], given=given, following=following)
+
+
+@page("POST", "/notices/<notice_id>/resend", "notices:resend")
+def resend(notice_id: str) -> ResponseReturnValue:
+    """Send a notice again whose delivery was given up, and return to the page that the form names."""
+    if not notice_id.isascii() or not notice_id.isdigit() or len(notice_id) > LONGEST_NUMBER:
+        raise NotFound(f"There is no notice {notice_id[:80]!r}.")
+    back = inner(request.form.get("next", ""))
+    try:
+        delivery.resend(climate(), caller(), int(notice_id))
+    except NotFound:
+        flash(f"There is no notice {notice_id} whose delivery was given up: perhaps it is sent again already.", "error")
+    else:
+        flash(f"Notice {notice_id} is sent again, from its first try on.", "good")
+    return redirect(f"{PREFIX}/notices" if back == HOME else back, 303)

@@ -219,5 +219,5 @@ class RemoteDriver:
 
 def _fence(command: Sequence[str], seconds: float = FENCE_SECONDS) -> None:
     """Run the command that fences a member; VirtError unless it succeeds. No process of it is left."""
-    if reason := supervised_command.execute(Run(command, seconds)):
+    if reason := supervised_command.execute(Run(command, seconds)).failure:
         raise VirtError(f"the command that fences a member {reason}")

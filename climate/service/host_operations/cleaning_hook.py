@@ -98,5 +98,5 @@ def execute(run: HookRun, record: Callable[[HookProcess], bool]) -> str:
         began = process_supervisor.started_at(supervisor.pid)
         if not record(HookProcess(str(this_machine()), socket.gethostname(), supervisor.pid, began)):
             return UNRECORDED
-        reason = supervised_command.outcome(supervised, supervisor)
+        reason = supervised_command.outcome(supervised, supervisor).failure
     return f"the hook {reason}" if reason else ""

@@ -78,6 +78,8 @@ class Resident:
     """Number of servers on it, if known."""
     ahead: Ahead | None = None
     """Next action on the servers of a recycling host, if they may not stay until they leave by themselves."""
+    promises: Sequence[Promise] = ()
+    """Its leases now and later, if it was asked for alone."""
 
 
 def named(name: str) -> Pool:
@@ -200,8 +202,22 @@ def hosts_of(
     return [replace(one, server_count=known.get(one.place.name)) for one in residents]
 
 
+def resident(climate: Climate, caller: Caller, host: int) -> Resident:
+    """Return a host in its pool, with its leases; the cloud is not asked for its servers. Raise NotFound."""
+    require(caller, "pools:get")
+    return run(climate, _read_host, climate, host)
+
+
+def _read_host(conn: Connection, climate: Climate, host: int) -> Resident:
+    place = pool_membership.get(conn, host)
+    return replace(_residents(conn, climate, place.pool, [place])[0], promises=pools.held(conn, [host]))
+
+
 def _read_hosts(conn: Connection, climate: Climate, pool: Pool, part: Part) -> list[Resident]:
-    result = _part(conn, pool, part)
+    return _residents(conn, climate, pool, _part(conn, pool, part))
+
+
+def _residents(conn: Connection, climate: Climate, pool: Pool, result: Sequence[HostPlace]) -> list[Resident]:
     owners = pools.owners(conn, [place.host for place in result])
     coming = pools.following(conn, [place.host for place in result], climate.now(conn))
     wrong = drift.noted(conn)

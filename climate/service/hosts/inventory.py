@@ -1,7 +1,7 @@
 """Inventory of hosts: register, update, delete, and list their allocations."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
@@ -169,6 +169,12 @@ def listed(climate: Climate, caller: Caller, marker: str | None = None, limit: i
     require(caller, "oshosts:get")
     after = None if marker is None else marker_number(marker)
     return run(climate, hosts.listed, after, limit)
+
+
+def names(climate: Climate, caller: Caller, numbers: Collection[int]) -> dict[int, str]:
+    """Return the names of hosts by their numbers, also of removed ones, in one statement."""
+    require(caller, "oshosts:get")
+    return {number: host.name for number, host in run(climate, hosts.by_number, numbers).items()} if numbers else {}
 
 
 def update(

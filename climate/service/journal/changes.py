@@ -47,6 +47,13 @@ class Notice:
     project_id: str | None = None
 
 
+def position(climate: Climate) -> int | None:
+    """Return a position up to which whatever is read afterwards has all changes; None while somebody appends."""
+    with reading(climate.engine) as conn:
+        last = changes.last_taken(conn)
+        return None if changes.writers(conn) else last
+
+
 class Follower:
     """Reads the journal from a position on; one thread may use it at a time."""
 

@@ -90,6 +90,8 @@ class Search:
 
     Reads a few hosts, where `quick` reads all. Recycling hosts are not among them.
     """
+    few_anywhere: Select[int, bool]
+    """Same for a few hosts, each with whether it is still free once its row is locked; it still matches."""
     still_free: Select[int]
     """Those among `numbers` that match and are free, in the order given."""
     few_still_free: Select[int]
@@ -136,12 +138,12 @@ def search(requirement: Requirement, has_own: bool, weighs_losses: bool = False)
     number = func.unnest(_numbers("numbers")).table_valued("number", with_ordinality="place").render_derived()
     among = select(number.c.number).join(hosts, hosts.c.id == number.c.number).order_by(number.c.place)
     one = _one_host(allocations.c.host).op("&&")(_one_host(number.c.number))
+    anywhere = _anywhere(and_(_matches(requirement), _not_excluded()))
     return Search(
         best=best,
         quick=best.with_for_update(of=hosts, key_share=True, skip_locked=True),
-        anywhere=_anywhere(and_(_matches(requirement), _not_excluded())).with_for_update(
-            of=hosts, key_share=True, skip_locked=True
-        ),
+        anywhere=anywhere.with_for_update(of=hosts, key_share=True, skip_locked=True),
+        few_anywhere=_looked_at_again(anywhere.where(suitable)),
         still_free=among.where(suitable, _free(allocations.c.host == number.c.number, has_own)),
         few_still_free=among.where(suitable, _free(one, has_own)),
         candidates=_candidates(and_(suitable, _free(_on_host, has_own)), weighs_losses),
@@ -291,6 +293,17 @@ def _anywhere(suitable: ColumnElement[bool]) -> Select[int]:
     fit = case((bindparam("at_random", type_=Boolean), null()), else_=_free_stretch(hosts.c.id))
     best = select(hosts.c.id).where(hosts.c.id == func.any(sample)).order_by(fit, func.random())
     return best.limit(bindparam("limit", type_=Integer))
+
+
+def _looked_at_again(query: Select[int]) -> Select[int, bool]:
+    """Return the query with its rows locked, and whether each host is free in a snapshot that is taken after that.
+
+    Once it has waited for a row, or found a newer version of it, PostgreSQL repeats the conditions on that row. Those
+    on other tables keep the snapshot of the statement; `host_is_free` takes a new one.
+    """
+    locked = query.with_for_update(of=hosts, key_share=True, skip_locked=True).subquery("locked")
+    free = func.host_is_free(locked.c.id, bindparam("during", type_=TSTZRANGE), type_=Boolean)
+    return select(locked.c.id, free)
 
 
 def _free_stretch(host: ColumnElement[int]) -> ColumnElement[timedelta]:

@@ -1,7 +1,7 @@
 """Allocation of free hosts for a period.
 
 The quick way locks the rows of a few more hosts than wanted that seem free and that nobody else is booking. In a new
-statement, and hence a new snapshot, it keeps those that are still free. It never waits. If that is not enough, the
+snapshot it keeps those that are still free. It never waits. If that is not enough, the
 caller rolls back, which releases the rows, and waits without locks until a rival is done (`outlast`). All callers that
 wait for the same rival look again at the same moment. A caller that finds the hosts allocated is refused, and the
 others repeat the quick way. After a few repetitions the patient way follows. One patient allocation at a time waits for
@@ -9,7 +9,7 @@ rows in the order of their numbers, and counts exactly.
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from uuid import UUID
@@ -120,9 +120,15 @@ def _quickly(conn: Connection, wanted: HostRequest) -> tuple[int, ...]:
     statements = wanted.statements
     special = wanted.own or wanted.giving_way or wanted.keep or wanted.must or wanted.soon
     limit = wanted.most + min(SPARE, wanted.most - 1)
-    taken = _best(conn, wanted, statements.quick if special else statements.anywhere, limit)
-    locks.note_hosts(conn, taken)
-    still = _still_free(conn, taken, wanted) if len(taken) >= wanted.most else []
+    if special or limit > FEW:
+        taken = _best(conn, wanted, statements.quick if special else statements.anywhere, limit)
+        locks.note_hosts(conn, taken)
+        still = _still_free(conn, taken, wanted) if len(taken) >= wanted.most else []
+    else:
+        looked_at = conn.execute(statements.few_anywhere, _given(wanted, limit)).all()
+        taken = [number for number, _ in looked_at]
+        locks.note_hosts(conn, taken)
+        still = [number for number, is_free in looked_at if is_free]
     picked = still[: wanted.most]
     if len(picked) < wanted.most or not set(wanted.must) <= set(picked):
         # Hosts of other reservations of the request are in no table yet, so rivals cannot be refused for them.
@@ -191,8 +197,11 @@ def _patiently(conn: Connection, wanted: HostRequest) -> tuple[int, ...]:
 
 
 def _best(conn: Connection, wanted: HostRequest, statement: Select[int], limit: int) -> list[int]:
-    size = max(SAMPLE, 2 * wanted.most)
-    return list(conn.scalars(statement, given(wanted, sample=size, limit=limit)))
+    return list(conn.scalars(statement, _given(wanted, limit)))
+
+
+def _given(wanted: HostRequest, limit: int) -> Mapping[str, object]:
+    return given(wanted, sample=max(SAMPLE, 2 * wanted.most), limit=limit)
 
 
 def _still_free(conn: Connection, numbers: Sequence[int], wanted: HostRequest) -> list[int]:

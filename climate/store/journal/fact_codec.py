@@ -26,15 +26,19 @@ AnyFact = (
 KINDS: Mapping[str, type] = {kind.__name__: kind for kind in get_args(AnyFact)}
 
 
+_PLAIN = frozenset((str, int, bool, NoneType))
+"""Types of most values, which need no conversion."""
+
+
 def encode(value: Any) -> Any:
     """Return the value as JSON: facts by the names of their fields, ids and times as text."""
     kind: type = type(value)
-    return _writer(kind)(value)
+    return value if kind in _PLAIN else _writer(kind)(value)
 
 
 @cache
 def _writer(kind: type) -> Callable[[Any], Any]:
-    """Return the encoder of a type, cached per type; most values need no conversion."""
+    """Return the encoder of a type, cached per type."""
     if issubclass(kind, UUID):
         return str
     if issubclass(kind, datetime):

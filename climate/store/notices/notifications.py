@@ -27,6 +27,13 @@ class Kept:
     attempts: int = 0
     error: str = ""
     """Result of the last try, if it failed."""
+    again_at: datetime | None = None
+    """Time of the next try of delivery; None if there will be none."""
+
+    @property
+    def given_up(self) -> bool:
+        """Return whether the last try of delivery failed, and there will be no other."""
+        return self.error != "" and self.again_at is None
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,4 +207,4 @@ def _kept(row: Any) -> Kept:
     notice = Notice(
         row.kind, row.message, row.project_id, row.user_id, row.lease_id, row.host, row.body, Audience(row.audience)
     )
-    return Kept(row.id, row.at, notice, row.attempts, row.error)
+    return Kept(row.id, row.at, notice, row.attempts, row.error, row.next_at)

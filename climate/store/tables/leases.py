@@ -382,8 +382,21 @@ JOURNAL_IS_APPEND_ONLY = (
 )
 FIRST_EPOCH = "INSERT INTO epochs (one_row, epoch) VALUES (true, 1)"
 
+HOST_IS_FREE = """
+    CREATE OR REPLACE FUNCTION host_is_free(number BIGINT, wanted TSTZRANGE) RETURNS boolean
+    LANGUAGE plpgsql VOLATILE STRICT AS
+    'BEGIN
+        RETURN NOT EXISTS (
+            SELECT FROM allocations
+            WHERE int8range(host, host, ''[]'') && int8range(number, number, ''[]'') AND during && wanted
+                AND state IN (''held'', ''active''));
+    END'
+"""
+"""A volatile function reads in a snapshot of its own, which is taken when it is called: climate.store.allocation."""
+
 for statement in (*JOURNAL_IS_APPEND_ONLY, *archives.ARCHIVED_FACTS_MAY_GO):
     event.listen(journal, "after_create", DDL(statement))  # type: ignore[no-untyped-call]
+event.listen(allocations, "after_create", DDL(HOST_IS_FREE))  # type: ignore[no-untyped-call]
 event.listen(epochs, "after_create", DDL(FIRST_EPOCH))  # type: ignore[no-untyped-call]
 
 

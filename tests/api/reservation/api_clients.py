@@ -1,6 +1,6 @@
 """The app over an engine with a fake cloud, and people who ask it things."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ from climate.cloud.fake import FakeCloud
 from climate.context import Climate
 from climate.domain.errors import NotAuthenticated
 from climate.domain.policy import Caller
+from climate.identity.models import AccountNames
 from climate.service.events import event_dispatch, events
 from climate.service.hosts import inventory
 from climate.settings import Settings
@@ -39,6 +40,18 @@ class Doorkeeper:
 
     def may_read(self, user_id: str, project_id: str) -> bool:
         return any((one.user_id, one.project_id) == (user_id, project_id) for one in PEOPLE.values())
+
+    def account_ids(self, user_name: str, project_name: str) -> tuple[str | None, str | None]:
+        users = {f"{one.user_id} by name": one.user_id for one in PEOPLE.values()}
+        projects = {f"{one.project_id} by name": one.project_id for one in PEOPLE.values()}
+        return users.get(user_name), projects.get(project_name)
+
+    def names(self, user_ids: Collection[str], project_ids: Collection[str]) -> AccountNames:
+        """Names that begin with the ids of those who are known here."""
+        return AccountNames(
+            {one.user_id: f"{one.user_id} by name" for one in PEOPLE.values() if one.user_id in user_ids},
+            {one.project_id: f"{one.project_id} by name" for one in PEOPLE.values() if one.project_id in project_ids},
+        )
 
 
 @dataclass

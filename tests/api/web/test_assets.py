@@ -8,6 +8,7 @@ from flask import Flask
 
 from api.web import assets
 from api.web.blueprint import blueprint
+from climate.domain.hosts.timeline import SpanKind
 from tests.api.web.page_clients import Browser
 
 VENDOR = assets.FOLDER / "vendor"
@@ -27,6 +28,20 @@ def test_each_package_of_others_has_its_licence() -> None:
     folders = [folder for folder in VENDOR.iterdir() if folder.is_dir()]
     assert folders
     assert [folder.name for folder in folders if not (folder / "LICENSE").read_text()] == []
+
+
+def test_kinds_of_the_calendar_differ_by_word_and_by_pattern() -> None:
+    words = re.search(r"const WORDS = \{(.*?)\};", (assets.FOLDER / "js/lease-timeline.js").read_text(), re.DOTALL)
+    assert words
+    kinds = dict(re.findall(r'(\w+): "([^"]+)"', words[1]))
+    assert {*kinds} == {str(kind) for kind in SpanKind}
+    assert len({*kinds.values()}) == len(kinds)
+    styles = (assets.FOLDER / "timeline.css").read_text()
+    patterns = dict(
+        re.findall(r"^\.lt-(\w+) \{ [^}]*?((?:repeating-)?(?:linear|radial)-gradient\([^;]*);", styles, re.M)
+    )
+    drawn = {kind: re.sub(r"--lt-\w+(-line)?", "colour", patterns.get(kind, "plain")) for kind in kinds}
+    assert len({*drawn.values()}) == len(kinds), "two kinds differ by colour alone"
 
 
 def test_files_are_cached_for_good_at_urls_of_their_content(app: Flask) -> None:

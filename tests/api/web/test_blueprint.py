@@ -1,11 +1,15 @@
 """What every page passes first: session, form, policy; and how errors look."""
 
+import re
 from collections.abc import Callable
 
 from flask import Flask
 
 from api.web.blueprint import ANYBODY, SIGNED_IN, blueprint
+from climate.context import Climate
 from climate.domain.policy import RULES
+from climate.store.journal import changes
+from tests.api.reservation.api_clients import Person
 from tests.api.web.page_clients import Browser, signed_in
 
 Visit = Callable[[str], Browser]
@@ -57,3 +61,22 @@ def test_unknown_pages_say_so_in_words(visit: Visit, app: Flask) -> None:
 
 def test_token_of_the_whole_system_is_no_session(app: Flask) -> None:
     signed_in(app, "nonsense").get("/ui/", 303)
+
+
+def test_page_has_the_position_of_the_journal_at_which_it_was_read(climate: Climate, pages: Flask) -> None:
+    member = signed_in(pages, "member")
+
+    def position() -> int:
+        found = re.search(r'content="/ui/events" data-after="(\d+)"', member.text("/ui/leases"))
+        assert found
+        return int(found[1])
+
+    before = position()
+    Person(pages, "member").lease()
+    with climate.engine.connect() as conn:
+        last = changes.last_taken(conn)
+    assert before < position() == last
+    assert "data-after" not in member.get("/ui/leases", headers={"HX-Request": "true"}).text
+    with climate.engine.begin() as conn:
+        conn.exec_driver_sql("LOCK TABLE journal IN ROW EXCLUSIVE MODE")
+        assert "data-after" not in member.text("/ui/leases"), "somebody is appending"

@@ -14,7 +14,18 @@ READERS = frozenset(
     {
         *("get", "listed", "history", "present", "of", "estimated", "report", "at", "read", "explain", "hosts_of"),
         *("named", "projects", "credentials", "preferences", "of_resource", "of_servers", "of_token", "info", "find"),
-        *("who", "console_output", "scheduling", "calendar", "through", "relation"),
+        *(
+            "who",
+            "console_output",
+            "scheduling",
+            "calendar",
+            "through",
+            "relation",
+            "resident",
+            "of_parent",
+            "names",
+            "described",
+        ),
     }
 )
 """Operations that change nothing."""

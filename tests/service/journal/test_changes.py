@@ -187,3 +187,14 @@ def test_changes_of_one_lease(climate: Climate, clock: Clock, follower: Follower
     assert changes.notices(found, STRANGER, first.id) == []
     leases.delete(climate, MEMBER, first.id)
     assert changes.notices(follower.read(), Caller("u", "project"), first.id)[0].topic is Topic.LEASE
+
+
+def test_position_of_a_reader_has_all_changes_before_it(
+    climate: Climate, follower: Follower, begun: Callable[[], Connection]
+) -> None:
+    writer = begun()
+    taken = append(writer)
+    assert changes.position(climate) is None, "the writer may still commit a change before what is read now"
+    writer.commit()
+    assert changes.position(climate) == taken
+    assert positions(follower.read()) == [taken]

@@ -2,14 +2,18 @@
 //
 // `climate:change` (detail: topic, kind, ids) follows each change, and so do an event of its topic, such as
 // `climate:host`, and one of its lease, `climate:lease-ID`. The macro `live` of parts.html has htmx fetch a part of a
-// page after them. Where no stream comes through, the pages are told to look again every few seconds. A hidden page
-// closes its stream, because browsers open few connections to one server.
+// page after them. The stream begins at the position of the journal at which the page was read, so that nothing is
+// fetched twice. A page without a position, which was read while somebody appended, fetches its parts once more. Where
+// no stream comes through, the pages are told to look again every few seconds. A hidden page closes its stream, because
+// browsers open few connections to one server.
 
 const POLL = 5000, PATIENCE = 4000, FALLBACK_AFTER = 3;
 const TOPICS = ["lease", "host", "maintenance", "pool", "limits", "other", "calendar"];
-const url = document.querySelector("meta[name=climate-stream]")?.content;
+const stream = document.querySelector("meta[name=climate-stream]");
+const url = stream?.content;
 
-let source, last, poller, failures = 0;
+let source, poller, failures = 0;
+let last = stream?.dataset.after;  // everything up to this position of the journal is on the page
 
 function tell(topic, data) {
   const names = ["change", topic, ...(data.lease_id ? [`lease-${data.lease_id}`] : [])];

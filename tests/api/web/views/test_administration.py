@@ -6,13 +6,17 @@ import pytest
 from flask import Flask
 from sqlalchemy import update
 
+from climate.compute.cells import neighbours
+from climate.compute.cells.cell import Cell
+from climate.compute.cells.state import report, state
+from climate.compute.store.cells import cells
 from climate.compute.store.tables.zones import zones
 from climate.compute.zones import registry
 from climate.context import Climate
 from tests.api.compute.api_clients import World
 from tests.api.reservation.api_clients import Person, run_due
 from tests.api.web.page_clients import Browser, signed_in
-from tests.conftest import Clock
+from tests.conftest import ADMIN, Clock
 
 PAGES = ("/ui/failed-events", "/ui/audit", "/ui/past", "/ui/power", "/ui/tree")
 
@@ -31,6 +35,7 @@ def test_failed_event_is_listed_and_runs_again(climate: Climate, clock: Clock, p
     text = admin.text("/ui/failed-events")
     assert "start_lease" in text
     assert "late" in text
+    assert '<span title="project">project by name</span>' in text
     form = next(one for one in [admin.form("/ui/failed-events", action) for action in _actions(text)])
     assert admin.post(form.action, form.fields).status_code == 303
 
@@ -51,6 +56,21 @@ def test_audit_trail_shows_both_sides_and_is_filtered(pages: Flask, admin: Brows
     assert "<code>leases</code>" in only
     assert "No change matches." in admin.text("/ui/audit?author=nobody")
     admin.text("/ui/audit?since=never", 400)
+
+
+def test_audit_trail_has_names_and_is_filtered_by_them(pages: Flask, admin: Browser) -> None:
+    asker = Person(pages, "admin")
+    asker.done(asker("PUT", "/limits/project", {"leases": 5}))
+    window = {"host_id": "2", "start_date": "2030-01-05 10:00", "end_date": "2030-01-05 11:00", "reason": "memory"}
+    asker.done(asker("POST", "/maintenances", window), 201)
+    text = admin.text("/ui/audit")
+    author = ADMIN.user_id
+    assert f'<span>{author} by name</span><div class="soft"><code>{author}</code></div>' in text
+    assert '<span title="project">project by name</span>' in text
+    assert '<code>host_id</code>: <span title="2">h2</span>' in text
+    for given in (f"author={author}+by+name", f"author={author}", "project=project+by+name", "project=project"):
+        assert "project by name" in admin.text(f"/ui/audit?{given}"), given
+    assert "No change matches." in admin.text("/ui/audit?project=project+by")
 
 
 def test_pools_as_they_were(climate: Climate, pages: Flask, admin: Browser) -> None:
@@ -79,6 +99,34 @@ def test_power_is_drawn_against_the_backlog(pages: Flask, admin: Browser) -> Non
     text = admin.text("/ui/power")
     assert "<rect" in text
     assert "1 hosts with power settings that are on" in text
+
+
+def test_tree_has_cells_at_every_level_with_what_they_report(cloud: World) -> None:
+    admin, compute = signed_in(cloud.app, "admin"), cloud.here.compute
+    for name in ("east", "silent"):
+        neighbours.create(compute, Cell(name))
+    neighbours.create(compute, Cell("above", is_parent=True))
+    with compute.engine.begin() as conn:
+        now = compute.now(conn)
+        mine = state.total(compute, conn)
+        told = {
+            "capabilities": {"gpu": ["a100", "<b>"]},
+            "capacities": mine.capacities,
+            "offers": {},
+            "children": [{"name": "deep", "state": "up", "age": 1.0, "capacities": {"ram_free": {"total_mb": 77}}}],
+        }
+        below = {"name": "middle", "state": "mute", "age": None, "children": told["children"]}
+        assert cells.store_report(conn, "east", report.read({**told, "children": [below]}), now, now)
+    text = admin.text("/ui/tree")
+    states = re.findall(r'cell <strong>(\w+)</strong> <span class="status status-(\w+)"', text)
+    expected = {"above": "active", "east": "active", "silent": "mute", "middle": "mute", "deep": "active"}
+    assert dict(states) == expected
+    assert "gpu=a100,&lt;b&gt;" in text
+    total = mine.capacities["ram_free"]
+    assert total["units_by_mb"]
+    size, count = next(iter(total["units_by_mb"].items()))
+    assert f"<dt>Memory free</dt><dd>{total['total_mb']} MB; {count} of {size} MB" in text
+    assert "<dt>Memory free</dt><dd>77 MB</dd>" in text
 
 
 def test_tree_has_zones_and_cells_with_state_and_capacity(cloud: World) -> None:

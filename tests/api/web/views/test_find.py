@@ -1,15 +1,18 @@
 """New lease: question, offers, hold, lease."""
 
+import re
 from datetime import timedelta
 
 import pytest
 
 from climate.context import Climate
+from climate.domain.limits import Limit
+from climate.service.admission import limits
 from climate.service.leases import leases
 from climate.service.leases.leases import Order
 from tests.api.reservation.api_clients import HOST
 from tests.api.web.page_clients import Browser, forms_of
-from tests.conftest import MEMBER, Clock
+from tests.conftest import ADMIN, MEMBER, Clock
 
 
 def test_question_becomes_an_offer_a_hold_and_a_lease(climate: Climate, member: Browser) -> None:
@@ -26,6 +29,15 @@ def test_question_becomes_an_offer_a_hold_and_a_lease(climate: Climate, member: 
     assert answer.location == hold.replace("holds", "leases")
     assert "<h1>training" in member.text(answer.location)
     member.get(hold, 404)
+
+
+def test_hold_says_what_it_takes_of_the_limits(climate: Climate, member: Browser) -> None:
+    search = "/ui/find?hosts=3&length=2h"
+    assert "whole hosts at any one time" not in member.text(str(member.submit(search, "/ui/holds").location))
+    limits.put(climate, ADMIN, MEMBER.project_id, {Limit.HOSTS_AT_ONCE: 7})
+    text = member.text(str(member.submit(search, "/ui/holds").location))
+    assert re.search(r'whole hosts at any one time</th><td class="number">6</td><td class="number">7</td>', text)
+    assert 'role="timer"' in text
 
 
 def test_hold_is_renewed_once_and_released(member: Browser) -> None:

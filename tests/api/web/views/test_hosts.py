@@ -137,11 +137,40 @@ def test_recycling_says_what_it_waits_for_and_until_when(climate: Climate, clock
     assert isinstance(climate.cloud, FakeCloud)
     _, number, _ = ended(climate, clock, climate.cloud, recycle_deadline="move")
     following(climate, clock, number, minutes=60)
-    for path in ("/ui/hosts", "/ui/hosts/pools/recycling"):
+    for path in ("/ui/hosts", "/ui/hosts/pools/recycling", f"/ui/hosts/{number}"):
         text = admin.text(path)
         assert "1 server still there" in text
         assert re.search(r"Waits for its servers until <time[^>]*>[^<]+</time>, then: move", text)
         assert "next: next from" in text
+
+
+def test_names_of_projects_users_and_leases_stand_for_their_ids(
+    climate: Climate, clock: Clock, pages: Flask, admin: Browser
+) -> None:
+    assert isinstance(climate.cloud, FakeCloud)
+    _, number, _ = ended(climate, clock, climate.cloud)
+    of_project = '<span title="project">project by name</span>'
+    for path in ("/ui/hosts", "/ui/hosts/pools/recycling", f"/ui/hosts/{number}"):
+        assert of_project in admin.text(path), path
+    coming = Person(pages, "member").lease("coming", reservations=[{**HOST, "min": 7, "max": 7}])["id"]
+    free = next(host for host in range(1, 9) if host != number)
+    text = admin.text(f"/ui/hosts/{free}")
+    assert f'<a href="/ui/leases/{coming}">coming</a>' in text
+    assert '<span title="admin-user">admin-user by name</span>' in text
+    assert of_project in chosen(admin, str(free), to="failed")
+    assert of_project in admin.text("/ui/leases?all=1")
+
+
+def test_host_without_a_deadline_waits_until_its_servers_leave(
+    climate: Climate, clock: Clock, admin: Browser, pages: Flask
+) -> None:
+    assert isinstance(climate.cloud, FakeCloud)
+    lease, number, _ = ended(climate, clock, climate.cloud)
+    text = admin.text(f"/ui/hosts/{number}")
+    assert "Waits until its servers leave by themselves; 1 server still there" in text
+    assert f'<a href="/ui/leases/{lease.id}">the lease that is over</a>' in text
+    other = next(host for host in range(1, 9) if host != number)
+    assert "Waits" not in admin.text(f"/ui/hosts/{other}")
 
 
 def test_pool_of_hosts_that_are_not_registered_says_so(cloud: World) -> None:

@@ -12,7 +12,19 @@ from tests.api.web.page_clients import Browser, signed_in
 
 SECRET = "hidden-name"
 UNOWNED = frozenset(
-    {"filename", "version", "digest", "rest", "name", "host_id", "window_id", "event_id", "credential_id", "feed_id"}
+    {
+        "filename",
+        "version",
+        "digest",
+        "rest",
+        "name",
+        "host_id",
+        "window_id",
+        "event_id",
+        "notice_id",
+        "credential_id",
+        "feed_id",
+    }
 )
 """Arguments that name no object of a project: files, pools and hosts, and what a user owns, tried in its own test."""
 

@@ -199,8 +199,8 @@ def test_notices_of_a_lease_have_their_deliveries(climate: Climate, clock: Clock
         delivery.notify_now(conn, climate, Notice("lease.before_end", "Soon over.", "project", lease_id=UUID(lease)))
     assert "in this list" in member.text(f"/ui/leases/{lease}")
     with climate.engine.begin() as conn:
-        conn.execute(update(notices).values(attempts=5, error="refused with 503"))
+        conn.execute(update(notices).values(attempts=5, error="refused with 503", next_at=clock.time))
     for path in (f"/ui/leases/{lease}", "/ui/notices"):
         text = member.text(path)
         assert "Soon over." in text
-        assert "failed after 5 tries: refused with 503" in text
+        assert "failed after 5 tries: refused with 503; next try <time" in text
