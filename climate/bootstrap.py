@@ -38,6 +38,7 @@ from climate.domain.errors import Conflict
 from climate.domain.policy import ADMIN, Caller
 from climate.identity import Identity, keys, keystone
 from climate.identity.authentication import recovery
+from climate.identity.authentication.revocation_cache import Number
 from climate.identity.keys import KeyRing
 from climate.sealed_secrets import Vault
 from climate.service import readiness
@@ -64,13 +65,23 @@ class Deployment:
     compute: Compute
 
 
-def build(settings: Settings, *, application: str = "climate", pool_size: int = 10) -> Deployment:
-    """Build a deployment over the stores of `settings`; open no connection yet."""
+def build(
+    settings: Settings,
+    *,
+    application: str = "climate",
+    pool_size: int = 10,
+    last_revocation: Number | None = None,
+) -> Deployment:
+    """Build a deployment over the stores of `settings`; open no connection yet.
+
+    `last_revocation` is a number that the processes of one web server share.
+    """
     engine = connect(_database(settings), pool_size=pool_size, application=application)
     # Token keys are not used here: they are deleted after a few rotations, with the secrets that they sealed.
     vault = Vault(KeyRing(settings.home / "keys", name="secret").fernet)
     cloud = replace(_compute(engine, settings, vault), cells=cells.options(settings, vault))
-    users = identity.build(engine, settings, contents=DeploymentContents(), external=_keystone(settings))
+    external = _keystone(settings)
+    users = identity.build(engine, settings, None, DeploymentContents(), external, last_revocation)
     return Deployment(
         settings=settings,
         climate=Climate(

@@ -3,9 +3,10 @@
 from flask import Flask
 
 from api.identity import catalog, credentials, discovery, external, project_tags, projects, roles, tokens, users
+from api.identity.domains import domains, groups
 from api.request_context import DEPLOYMENT
 
-NOUNS = (discovery, tokens, catalog, projects, project_tags, users, roles, credentials)
+NOUNS = (discovery, tokens, catalog, domains, projects, project_tags, users, groups, roles, credentials)
 
 
 def register(app: Flask) -> None:

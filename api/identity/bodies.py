@@ -1,4 +1,4 @@
-"""Bodies of users, projects and application credentials."""
+"""Bodies of users, projects, roles and application credentials, and keys that others share."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -13,19 +13,19 @@ from climate.identity.models import DOMAIN_ID
 from climate.service.leases import dates
 
 
-def _name_key(longest: int = admin.LONGEST_NAME, **options: Any) -> Key:
+def name_key(longest: int = admin.LONGEST_NAME, **options: Any) -> Key:
+    """Return the key of a name."""
     return Key(lambda value, _name: admin.check_name(value, longest), shapes.name(longest), **options)
 
 
-def _domain(value: Any, name: str) -> Any:
-    """Check the domain of a new user or project, and leave it out: there is one."""
-    if value is not None and text(value, name) != DOMAIN_ID:
-        raise admin.no_such("domain", value)
-    return ABSENT
+def _domain(value: Any, name: str) -> str | None:
+    """Return the domain of a new user, group or project; None is the default one."""
+    return None if value in (None, DOMAIN_ID) else text(value, name)
 
 
-def _domain_key() -> Key:
-    return Key(_domain, shapes.or_null(shapes.text()), key="domain_id", default=ABSENT)
+def domain_key() -> Key:
+    """Return the key of a domain's id, which may be null."""
+    return Key(_domain, shapes.or_null(shapes.text()))
 
 
 def _description(value: Any, name: str) -> str:
@@ -36,11 +36,12 @@ def _short_text(value: Any, name: str) -> str:
     return admin.check_text(name, value)
 
 
-def _description_key(**options: Any) -> Key:
+def description_key(**options: Any) -> Key:
+    """Return the key of a description; null stands for none."""
     return Key(_description, shapes.or_null(shapes.text()), **options)
 
 
-def _flag_or(default: bool) -> Key:
+def flag_or(default: bool) -> Key:
     """Return a key whose value is a boolean; null is the default."""
     return Key(lambda value, name: default if value is None else flag(value, name), shapes.or_null(shapes.flag()))
 
@@ -50,7 +51,7 @@ READ_ONLY = frozenset(("id", "links", "options", "domain_id", "extra"))
 
 
 def _parent(value: Any, name: str) -> str | None:
-    """Return the id of the project above; the domain is above all, and null stands for it."""
+    """Return the id of the project above; the default domain is above all of its own, and null stands for it."""
     return None if value in (None, DOMAIN_ID) else text(value, name)
 
 
@@ -60,7 +61,7 @@ def _tags(value: Any, name: str) -> tuple[str, ...]:
 
 def _no_domain(value: Any, name: str) -> Any:
     if value not in (None, False):
-        raise InvalidInput(f"{name} must be false: there is one domain, and no project acts as one")
+        raise InvalidInput(f"{name} must be false: no project acts as a domain; create one by POST /v3/domains")
     return ABSENT
 
 
@@ -82,12 +83,12 @@ class NewUser(Extensible):
 
     UNUSED = READ_ONLY | {"password_expires_at", "original_password", "federated"}
 
-    name = _name_key(admin.LONGEST_USER_NAME, required=True)
+    name = name_key(admin.LONGEST_USER_NAME, required=True)
     password = text_key().or_null()
-    description = _description_key()
-    domain = _domain_key()
+    description = description_key()
+    domain_id = domain_key()
     email = Key(_short_text, shapes.text()).or_null()
-    enabled = _flag_or(True)
+    enabled = flag_or(True)
     default_project_id = text_key().or_null()
 
 
@@ -96,9 +97,9 @@ class ChangedUser(Extensible):
 
     UNUSED = NewUser.UNUSED
 
-    name = _name_key(admin.LONGEST_USER_NAME, default=ABSENT)
+    name = name_key(admin.LONGEST_USER_NAME, default=ABSENT)
     password = text_key(default=ABSENT).or_null()
-    description = _description_key(default=ABSENT)
+    description = description_key(default=ABSENT)
     email = Key(_short_text, shapes.text(), default=ABSENT).or_null()
     enabled = Key(flag, shapes.flag(), default=ABSENT)
     default_project_id = Key(_short_text, shapes.text(), default=ABSENT).or_null()
@@ -116,10 +117,10 @@ class ChangedPassword(Body):
 class NewProject(Extensible):
     """Project."""
 
-    name = _name_key(required=True)
-    description = _description_key()
-    domain = _domain_key()
-    enabled = _flag_or(True)
+    name = name_key(required=True)
+    description = description_key()
+    domain_id = domain_key()
+    enabled = flag_or(True)
     parent_id = Key(_parent, shapes.or_null(shapes.text()))
     is_domain = Key(_no_domain, shapes.or_null(shapes.flag()), default=ABSENT)
     tags = Key(_tags, shapes.listing(shapes.text(), admin.MOST_TAGS), default=())
@@ -128,8 +129,8 @@ class NewProject(Extensible):
 class ChangedProject(Extensible):
     """New values of a project."""
 
-    name = _name_key(default=ABSENT)
-    description = _description_key(default=ABSENT)
+    name = name_key(default=ABSENT)
+    description = description_key(default=ABSENT)
     enabled = Key(flag, shapes.flag(), default=ABSENT)
     parent_id = Key(_parent, shapes.or_null(shapes.text()), default=ABSENT)
     is_domain = Key(_no_domain, shapes.or_null(shapes.flag()), default=ABSENT)
@@ -141,8 +142,8 @@ class NewRole(Body):
 
     IS_OPEN = True
 
-    name = _name_key(roles.LONGEST_NAME, required=True)
-    description = _description_key()
+    name = name_key(roles.LONGEST_NAME, required=True)
+    description = description_key()
     domain_id = text_key().or_null()
 
 
@@ -151,8 +152,8 @@ class ChangedRole(Body):
 
     IS_OPEN = True
 
-    name = _name_key(roles.LONGEST_NAME, default=ABSENT)
-    description = _description_key(default=ABSENT)
+    name = name_key(roles.LONGEST_NAME, default=ABSENT)
+    description = description_key(default=ABSENT)
 
 
 def _roles(value: Any, name: str) -> tuple[str, ...]:
@@ -189,7 +190,7 @@ class NewCredential(Body):
     secret = text_key().or_null()
     roles = Key(_roles, shapes.or_null(shapes.listing({"type": "object"})))
     description = text_key().or_null()
-    unrestricted = _flag_or(False)
+    unrestricted = flag_or(False)
     expires_at = Key(_moment, shapes.text()).or_null()
     access_rules = Key(_no_rules, shapes.or_null(shapes.listing({"type": "object"}, 0)))
 

@@ -1,13 +1,15 @@
 """Service catalog: the URL of each service, in the forms that all OpenStack clients accept."""
 
-from typing import Any
+from typing import Any, NoReturn
 from uuid import NAMESPACE_URL, uuid5
 
 from flask import Blueprint
+from werkzeug.exceptions import NotImplemented as NoSuchThing
 
 from api.identity.views import listing
-from api.request_context import deployment
+from api.request_context import caller, deployment
 from climate.domain.errors import NotFound
+from climate.domain.policy import require
 from climate.identity.clouds import REGION
 
 SERVICES = (
@@ -22,6 +24,7 @@ SERVICES = (
 """Type, name and path."""
 
 INTERFACES = ("public", "internal", "admin")
+ONE_REGION: dict[str, object] = {"id": REGION, "description": "", "parent_region_id": None}
 
 blueprint = Blueprint("identity-catalog", __name__, url_prefix="/identity/v3")
 
@@ -67,15 +70,39 @@ def service(service_id: str) -> dict[str, Any]:
 
 @blueprint.get("/endpoints")
 def endpoints() -> dict[str, Any]:
-    result = [
-        {**endpoint, "service_id": one["id"], "enabled": True} for one in _catalog() for endpoint in one["endpoints"]
-    ]
-    return listing("endpoints", result)
+    return listing("endpoints", _endpoints())
+
+
+@blueprint.get("/endpoints/<endpoint_id>")
+def endpoint(endpoint_id: str) -> dict[str, Any]:
+    result = [one for one in _endpoints() if one["id"] == endpoint_id]
+    if not result:
+        raise NotFound(f"Could not find endpoint: {endpoint_id[:80]}.")
+    return {"endpoint": result[0]}
 
 
 @blueprint.get("/regions")
 def regions() -> dict[str, Any]:
-    return listing("regions", [{"id": REGION, "description": "", "parent_region_id": None}])
+    return listing("regions", [ONE_REGION])
+
+
+@blueprint.get("/regions/<region_id>")
+def region(region_id: str) -> dict[str, Any]:
+    if region_id != REGION:
+        raise NotFound(f"Could not find region: {region_id[:80]}.")
+    return {"region": ONE_REGION}
+
+
+@blueprint.route("/services", methods=["POST"])
+@blueprint.route("/endpoints", methods=["POST"])
+@blueprint.route("/regions", methods=["POST"])
+@blueprint.route("/services/<_service_id>", methods=["PATCH", "DELETE"])
+@blueprint.route("/endpoints/<_endpoint_id>", methods=["PATCH", "DELETE"])
+@blueprint.route("/regions/<_region_id>", methods=["PUT", "PATCH", "DELETE"])
+def change(**_path: str) -> NoReturn:
+    """Refuse a change with 501, as Keystone does whose catalog is a template."""
+    require(caller(), "identity:admin")
+    raise NoSuchThing("The catalog follows from CLIMATE_PUBLIC_URL, and cannot be changed")
 
 
 @blueprint.get("/auth/catalog")
@@ -85,6 +112,12 @@ def own_catalog() -> dict[str, Any]:
 
 def _catalog() -> list[dict[str, Any]]:
     return catalog(deployment().settings.base_url)
+
+
+def _endpoints() -> list[dict[str, Any]]:
+    return [
+        {**endpoint, "service_id": one["id"], "enabled": True} for one in _catalog() for endpoint in one["endpoints"]
+    ]
 
 
 def _service(one: dict[str, Any]) -> dict[str, Any]:

@@ -1,15 +1,14 @@
-"""Projects and the single domain."""
+"""Projects."""
 
 from flask import Blueprint, request
 
 from api.body import read_object
 from api.identity import bodies, filters, scopes, views
 from api.request_context import caller, identity
-from climate.domain.errors import Forbidden, NotFound
+from climate.domain.errors import Forbidden
 from climate.domain.policy import require
 from climate.identity import admin, lookup
 from climate.identity.admin import NewProject
-from climate.identity.models import DOMAIN_ID, DOMAIN_NAME
 
 blueprint = Blueprint("identity-projects", __name__, url_prefix="/identity/v3")
 
@@ -54,18 +53,3 @@ def remove(project_id: str) -> tuple[str, int]:
         raise Forbidden("You cannot delete the project of your own token")
     admin.remove_project(identity(), caller(), project_id)
     return "", 204
-
-
-@blueprint.get("/domains")
-def domains() -> dict[str, object]:
-    """List the only domain."""
-    fits = request.args.get("name", DOMAIN_NAME).lower() == DOMAIN_NAME.lower()
-    return views.listing("domains", [views.domain()] if fits else [])
-
-
-@blueprint.get("/domains/<domain_id>")
-def domain(domain_id: str) -> dict[str, object]:
-    """Show the only domain."""
-    if domain_id != DOMAIN_ID:
-        raise NotFound(f"Could not find domain: {domain_id[:80]}.")
-    return {"domain": views.domain()}

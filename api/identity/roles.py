@@ -1,30 +1,38 @@
 """Roles and role assignments."""
 
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
 from flask import Blueprint, request
 
 from api.body import read_object
 from api.identity import bodies, views
 from api.identity.scopes import require_reader
 from api.request_context import caller, identity
-from climate.domain.errors import InvalidInput
+from climate.domain.errors import InvalidInput, NotFound
 from climate.domain.policy import require
 from climate.identity import lookup
 from climate.identity import roles as verbs
-from climate.identity.models import Role
-from climate.identity.store.assignments import Filter
+from climate.identity.models import DOMAIN_ID, Role
+from climate.identity.store.assignments import Filter, Holder
+
+View = TypeVar("View", bound=Callable[..., Any])
 
 blueprint = Blueprint("identity-roles", __name__, url_prefix="/identity/v3")
 
-IN_PROJECT = "/projects/<project_id>/users/<user_id>/roles"
-IN_SYSTEM = "/system/users/<user_id>/roles"
-NO_DOMAIN_ROLES = "domain_id must be null: roles belong to no domain"
+USER_IN_PROJECT, USER_IN_SYSTEM = "/projects/<project_id>/users/<user_id>/roles", "/system/users/<user_id>/roles"
+GROUP_IN_PROJECT, GROUP_IN_SYSTEM = "/projects/<project_id>/groups/<group_id>/roles", "/system/groups/<group_id>/roles"
+PLACES = (USER_IN_PROJECT, USER_IN_SYSTEM, GROUP_IN_PROJECT, GROUP_IN_SYSTEM)
+NO_DEFAULT_DOMAIN = f"domain_id must be null or another domain than {DOMAIN_ID}, whose projects have the roles of none"
 
 
 @blueprint.get("/roles")
 def listing() -> dict[str, object]:
-    """List all roles."""
-    name = request.args.get("name")
-    return _roles(lookup.all_roles(identity()) if "domain_id" not in request.args else [], name)
+    """List the roles of a domain or, without one in the query, those of none."""
+    wanted = request.args.get("domain_id")
+    found = [one for one in lookup.all_roles(identity()) if one.domain_id == wanted]
+    return _roles(found, request.args.get("name"))
 
 
 @blueprint.post("/roles")
@@ -32,9 +40,9 @@ def create() -> tuple[dict[str, object], int]:
     """Create a role; it allows only what a rule of the policy file says."""
     require(caller(), "identity:admin")
     given = bodies.ROLE.read(read_object())
-    if given["domain_id"] is not None:
-        raise InvalidInput(NO_DOMAIN_ROLES)
-    made = verbs.create(identity(), caller(), given["name"], given["description"])
+    if given["domain_id"] == DOMAIN_ID:
+        raise InvalidInput(NO_DEFAULT_DOMAIN)
+    made = verbs.create(identity(), caller(), given["name"], given["description"], given["domain_id"])
     return {"role": views.role(made)}, 201
 
 
@@ -61,38 +69,115 @@ def remove(role_id: str) -> tuple[str, int]:
     return "", 204
 
 
-@blueprint.get(IN_PROJECT)
-@blueprint.get(IN_SYSTEM)
-def roles_of(user_id: str, project_id: str | None = None) -> dict[str, object]:
-    """List the roles of a user in a project or in the system."""
-    require_reader()
-    return _roles(lookup.roles(identity(), user_id, project_id))
+@blueprint.get("/role_inferences")
+def rules() -> dict[str, object]:
+    """List the roles that roles imply."""
+    known = {one.id: one for one in lookup.all_roles(identity())}
+    found = lookup.role_rules(identity()).items()
+    return views.listing("role_inferences", [_rules(known[prior], of) for prior, of in found if prior in known])
 
 
-@blueprint.get(f"{IN_PROJECT}/<role_id>")
-@blueprint.get(f"{IN_SYSTEM}/<role_id>")
-def check(user_id: str, role_id: str, project_id: str | None = None) -> tuple[str, int]:
-    """Check whether a user has a role in a project or in the system; clients use HEAD."""
-    require_reader()
-    lookup.check_role(identity(), user_id, project_id, role_id)
+@blueprint.get("/roles/<role_id>/implies")
+def rules_of(role_id: str) -> dict[str, object]:
+    """List the roles that a role implies directly."""
+    prior = lookup.role(identity(), role_id)
+    implied = lookup.role_rules(identity()).get(role_id, [])
+    return {"role_inference": _rules(prior, implied), "links": views.links(f"roles/{role_id}/implies")}
+
+
+@blueprint.get("/roles/<role_id>/implies/<implied_id>")
+def rule(role_id: str, implied_id: str) -> dict[str, object] | tuple[str, int]:
+    """Show that a role implies another; HEAD checks it."""
+    prior, implied = lookup.role(identity(), role_id), lookup.role(identity(), implied_id)
+    if implied not in lookup.role_rules(identity()).get(role_id, []):
+        raise NotFound(f"Role {prior.name} does not imply {implied.name}")
+    return ("", 204) if request.method == "HEAD" else _rule(prior, implied)
+
+
+@blueprint.put("/roles/<role_id>/implies/<implied_id>")
+def imply(role_id: str, implied_id: str) -> tuple[dict[str, object], int]:
+    """Let a role imply another."""
+    require(caller(), "identity:admin")
+    return _rule(*verbs.imply(identity(), caller(), role_id, implied_id)), 201
+
+
+@blueprint.delete("/roles/<role_id>/implies/<implied_id>")
+def end_implication(role_id: str, implied_id: str) -> tuple[str, int]:
+    """Let a role imply another no more, and revoke the tokens with that role."""
+    require(caller(), "identity:admin")
+    verbs.end_implication(identity(), caller(), role_id, implied_id)
     return "", 204
 
 
-@blueprint.put(f"{IN_PROJECT}/<role_id>")
-@blueprint.put(f"{IN_SYSTEM}/<role_id>")
-def give(user_id: str, role_id: str, project_id: str | None = None) -> tuple[str, int]:
-    """Assign a role in a project or in the system to a user."""
-    require(caller(), "identity:admin")
-    verbs.give(identity(), caller(), user_id, project_id, role_id)
+def _rules(prior: Role, implied: list[Role]) -> dict[str, object]:
+    return {"prior_role": _brief(prior), "implies": [_brief(one) for one in implied]}
+
+
+def _rule(prior: Role, implied: Role) -> dict[str, object]:
+    path = f"roles/{prior.id}/implies/{implied.id}"
+    return {"role_inference": {"prior_role": _brief(prior), "implies": _brief(implied)}, "links": views.links(path)}
+
+
+def _brief(role: Role) -> dict[str, object]:
+    return {"id": role.id, "name": role.name, "links": views.links(f"roles/{role.id}")}
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """User or group, and project, of the path of a request; without a project it is the system."""
+
+    user_id: str | None = None
+    group_id: str | None = None
+    project_id: str | None = None
+
+    @property
+    def holder(self) -> Holder:
+        return Holder(self.user_id) if self.user_id is not None else Holder(self.group_id or "", is_group=True)
+
+
+def _at(method: str, suffix: str = "") -> Callable[[View], View]:
+    """Return the decorator of a view of the roles of users and groups, in projects and in the system."""
+
+    def add(view: View) -> View:
+        for place in PLACES:
+            blueprint.add_url_rule(place + suffix, view_func=view, methods=[method])
+        return view
+
+    return add
+
+
+@_at("GET")
+def assigned(**path: str) -> dict[str, object]:
+    """List the roles that a user or a group was given in a project or in the system."""
+    require_reader()
+    place = Place(**path)
+    return _roles(lookup.roles(identity(), place.holder, place.project_id))
+
+
+@_at("GET", "/<role_id>")
+def check(role_id: str, **path: str) -> tuple[str, int]:
+    """Check whether a user or a group was given a role in a project or in the system; clients use HEAD."""
+    require_reader()
+    place = Place(**path)
+    lookup.check_role(identity(), place.holder, place.project_id, role_id)
     return "", 204
 
 
-@blueprint.delete(f"{IN_PROJECT}/<role_id>")
-@blueprint.delete(f"{IN_SYSTEM}/<role_id>")
-def take(user_id: str, role_id: str, project_id: str | None = None) -> tuple[str, int]:
-    """Remove a role in a project or in the system from a user."""
+@_at("PUT", "/<role_id>")
+def give(role_id: str, **path: str) -> tuple[str, int]:
+    """Assign a role in a project or in the system to a user or a group."""
     require(caller(), "identity:admin")
-    verbs.take(identity(), caller(), user_id, project_id, role_id)
+    place = Place(**path)
+    verbs.give(identity(), caller(), place.holder, place.project_id, role_id)
+    return "", 204
+
+
+@_at("DELETE", "/<role_id>")
+def take(role_id: str, **path: str) -> tuple[str, int]:
+    """Remove a role in a project or in the system from a user or a group."""
+    require(caller(), "identity:admin")
+    place = Place(**path)
+    verbs.take(identity(), caller(), place.holder, place.project_id, role_id)
     return "", 204
 
 
@@ -100,12 +185,25 @@ def take(user_id: str, role_id: str, project_id: str | None = None) -> tuple[str
 def all_assignments() -> dict[str, object]:
     """List role assignments; other users than administrators see their own."""
     asked = request.args
-    wanted = Filter(asked.get("user.id"), asked.get("scope.project.id"), asked.get("role.id"), "scope.system" in asked)
+    wanted = Filter(
+        asked.get("user.id"),
+        asked.get("scope.project.id"),
+        asked.get("role.id"),
+        is_system="scope.system" in asked,
+        group_id=asked.get("group.id"),
+        effective=_is_set(asked, "effective"),
+    )
     if wanted.user_id != caller().user_id:
         require_reader()
-    names = asked.get("include_names", "0").lower() not in ("0", "false")
     result = lookup.role_assignments(identity(), wanted)
-    return views.listing("role_assignments", [views.assignment(one, names=names) for one in result])
+    names = None
+    if _is_set(asked, "include_names"):
+        names = {one.id: views.domain_name(one) for one in lookup.domains(identity())}
+    return views.listing("role_assignments", [views.assignment(one, names) for one in result])
+
+
+def _is_set(query: Mapping[str, str], name: str) -> bool:
+    return query.get(name, "0").lower() not in ("0", "false")
 
 
 def _roles(found: list[Role], name: str | None = None) -> dict[str, object]:

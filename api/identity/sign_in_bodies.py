@@ -9,7 +9,7 @@ from api.schema import shapes
 from api.schema.body import Body, Key, as_given, part
 from climate.domain.errors import InvalidInput, NotAuthenticated
 from climate.identity.authentication.sign_in import UNSCOPED
-from climate.identity.models import DOMAIN_ID, DOMAIN_NAME, Scope, Who, WholeSystem
+from climate.identity.models import Scope, Who, WholeSystem
 
 METHODS = 'auth.identity.methods must be ["password"], ["token"] or ["application_credential"]'
 NO_SCOPE = "auth.scope must be a project or the system: this cloud has no scope of a domain or a trust"
@@ -42,12 +42,16 @@ class Secret:
 Proof = Password | Token | Secret
 
 
-def _domain(value: Any, name: str) -> None:
-    """Check the domain of a user or a project: there is one."""
+def _domain(value: Any, name: str) -> Who:
+    """Return the domain of a user or a project, by its id or its name."""
     if not isinstance(value, dict):
         raise InvalidInput(f"{name} must be an object")
-    if value.get("id") != DOMAIN_ID and str(value.get("name", "")).lower() != DOMAIN_NAME.lower():
-        raise NotAuthenticated()
+    domain_id, domain_name = value.get("id"), value.get("name")
+    if isinstance(domain_id, str) and domain_id:
+        return Who(id=domain_id)
+    if isinstance(domain_name, str) and domain_name:
+        return Who(name=domain_name)
+    raise NotAuthenticated()
 
 
 DOMAIN: shapes.Schema = {"type": "object", "properties": {"id": shapes.text(), "name": shapes.text()}}
@@ -83,7 +87,7 @@ class UserByName(ByName):
 
 
 def _who(given: Mapping[str, Any]) -> Who:
-    return Who(id=given["id"]) if "id" in given else Who(name=given["name"])
+    return Who(id=given["id"]) if "id" in given else Who(name=given["name"], domain=given.get("domain"))
 
 
 def _either(by_id: Body, by_name: Body, **options: Any) -> Key:

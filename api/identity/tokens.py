@@ -6,7 +6,7 @@ from api.auth import TOKENS, public
 from api.body import read_object
 from api.identity import sign_in_bodies
 from api.identity.catalog import catalog
-from api.identity.views import DOMAIN, listing, moment, project
+from api.identity.views import domain_of, listing, moment, project
 from api.request_context import caller, deployment, identity
 from climate.domain.errors import InvalidInput, NotAuthenticated, NotFound
 from climate.domain.policy import require
@@ -52,8 +52,7 @@ def revoke() -> tuple[str, int]:
 @blueprint.get("/projects")
 def own_projects() -> dict[str, object]:
     """List the projects for which the caller can request a token."""
-    projects = lookup.projects(identity(), user_id=caller().user_id)
-    return listing("projects", [project(one) for one in projects if one.enabled])
+    return listing("projects", [project(one) for one in lookup.usable_projects(identity(), caller().user_id)])
 
 
 @blueprint.get("/domains")
@@ -65,7 +64,7 @@ def own_domains() -> dict[str, object]:
 @blueprint.get("/system")
 def own_system() -> dict[str, object]:
     """List the system if the caller has a role in it, and can request a token for it."""
-    own = lookup.roles(identity(), caller().user_id, None)
+    own = lookup.effective_roles(identity(), caller().user_id, None)
     return listing("system", [{"all": True}] if own else [])
 
 
@@ -101,15 +100,17 @@ def _subject() -> tuple[str, Grant]:
 
 
 def _shown(grant: Grant) -> Response:
+    user = {"id": grant.user_id, "name": grant.user_name, "domain": domain_of(grant.user_domain_id)}
     token: dict[str, object] = {
         "methods": list(grant.methods),
-        "user": {"id": grant.user_id, "name": grant.user_name, "domain": DOMAIN, "password_expires_at": None},
+        "user": {**user, "password_expires_at": None},
         "audit_ids": list(grant.audit_ids[:2]),
         "issued_at": moment(grant.issued_at),
         "expires_at": moment(grant.expires_at),
     }
     if grant.project_id:
-        token["project"] = {"id": grant.project_id, "name": grant.project_name, "domain": DOMAIN}
+        domain = domain_of(grant.project_domain_id)
+        token["project"] = {"id": grant.project_id, "name": grant.project_name, "domain": domain}
         token["is_domain"] = False
     if grant.is_system:
         token["system"] = {"all": True}

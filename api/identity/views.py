@@ -1,14 +1,13 @@
 """JSON views of Identity."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
-from api.request_context import deployment
-from climate.identity.models import DOMAIN_ID, DOMAIN_NAME, ROLES, Assignment, Credential, Project, Role, User
+from api.request_context import deployment, identity
+from climate.identity import lookup
+from climate.identity.models import DOMAIN_ID, ROLES, Assignment, Credential, Domain, Group, Project, Role, User
 
 Body = dict[str, object]
-
-DOMAIN = {"id": DOMAIN_ID, "name": DOMAIN_NAME}
 
 
 def links(path: str) -> Body:
@@ -21,8 +20,38 @@ def listing(key: str, values: Sequence[Body]) -> Body:
     return {key: list(values), "links": {**links(key), "next": None, "previous": None}}
 
 
-def domain() -> Body:
-    return {**DOMAIN, "description": "", "enabled": True, "options": {}, "links": links(f"domains/{DOMAIN_ID}")}
+def domain_of(domain_id: str | None) -> Body:
+    """Return id and name of the domain of a user or a project; the default one needs no SQL."""
+    return domain_name(lookup.domain(identity(), domain_id))
+
+
+def domain_name(one: Domain) -> Body:
+    """Return id and name of a domain."""
+    return {"id": one.id, "name": one.name}
+
+
+def domain(one: Domain) -> Body:
+    return {
+        **one.extra,
+        "id": one.id,
+        "name": one.name,
+        "description": one.description,
+        "enabled": one.enabled,
+        "tags": [],
+        "options": {},
+        "links": links(f"domains/{one.id}"),
+    }
+
+
+def group(one: Group) -> Body:
+    return {
+        **one.extra,
+        "id": one.id,
+        "name": one.name,
+        "description": one.description,
+        "domain_id": one.domain_id or DOMAIN_ID,
+        "links": links(f"groups/{one.id}"),
+    }
 
 
 def project(one: Project) -> Body:
@@ -32,8 +61,8 @@ def project(one: Project) -> Body:
         "name": one.name,
         "description": one.description,
         "enabled": one.enabled,
-        "domain_id": DOMAIN_ID,
-        "parent_id": one.parent_id or DOMAIN_ID,
+        "domain_id": one.domain_id or DOMAIN_ID,
+        "parent_id": one.parent_id or one.domain_id or DOMAIN_ID,
         "is_domain": False,
         "tags": list(one.tags),
         "options": {},
@@ -49,7 +78,7 @@ def user(one: User) -> Body:
         "description": one.description,
         "email": one.email,
         "enabled": one.enabled,
-        "domain_id": DOMAIN_ID,
+        "domain_id": one.domain_id or DOMAIN_ID,
         "default_project_id": one.default_project_id,
         "password_expires_at": None,
         "options": {},
@@ -62,30 +91,33 @@ def role(one: Role) -> Body:
         "id": one.id,
         "name": one.name,
         "description": one.description or None,
-        "domain_id": None,
+        "domain_id": one.domain_id,
         "options": {"immutable": True} if one.id in ROLES else {},
         "links": links(f"roles/{one.id}"),
     }
 
 
-def assignment(one: Assignment, *, names: bool) -> Body:
-    user_: Body = {"id": one.user_id}
+def assignment(one: Assignment, domains: Mapping[str, Body] | None = None) -> Body:
+    """Return an assignment; with id and name of each domain by its id, it has the names of all that it names."""
+    holder: Body = {"id": one.user_id}
+    kind = "group" if one.of_group else "user"
     role_: Body = {"id": one.role}
     scope: Body = {"system": {"all": True}}
     place = "system"
     if one.project_id is not None:
         place = f"projects/{one.project_id}"
         scope = {"project": {"id": one.project_id}}
-    if names:
-        user_ |= {"name": one.user_name, "domain": DOMAIN}
+    if domains is not None:
+        holder |= {"name": one.user_name, "domain": domains[one.user_domain_id or DOMAIN_ID]}
         role_ |= {"name": one.role_name}
-    if names and one.project_id is not None:
-        scope = {"project": {"id": one.project_id, "name": one.project_name, "domain": DOMAIN}}
+    if domains is not None and one.project_id is not None:
+        domain_ = domains[one.project_domain_id or DOMAIN_ID]
+        scope = {"project": {"id": one.project_id, "name": one.project_name, "domain": domain_}}
     return {
-        "user": user_,
+        kind: holder,
         "role": role_,
         "scope": scope,
-        "links": {"assignment": links(f"{place}/users/{one.user_id}/roles/{one.role}")["self"]},
+        "links": {"assignment": links(f"{place}/{kind}s/{one.user_id}/roles/{one.role}")["self"]},
     }
 
 

@@ -49,6 +49,8 @@ class AuditKind(StrEnum):
     ROLE = "role"
     PROJECT = "project"
     CREDENTIAL = "application_credential"
+    DOMAIN = "domain"
+    GROUP = "group"
     ZONE = "zone"
     CELL = "cell"
     AGGREGATE = "aggregate"

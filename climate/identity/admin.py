@@ -1,4 +1,4 @@
-"""Operations of administrators on projects and users."""
+"""Operations of administrators on projects and users, and checks of what they give."""
 
 import json
 import re
@@ -13,8 +13,8 @@ from climate.domain.errors import Conflict, Forbidden, InvalidInput, NotFound
 from climate.domain.policy import Caller
 from climate.identity import audit, project_tree
 from climate.identity.authentication.passwords import check_new
-from climate.identity.models import Extra, Project, User, Who
-from climate.identity.store import projects, unique, users
+from climate.identity.models import Domain, Extra, Project, User, Who
+from climate.identity.store import domains, projects, unique, users
 from climate.identity.store.revocations import PROJECT, USER
 
 if TYPE_CHECKING:
@@ -42,6 +42,7 @@ class NewUser:
     enabled: bool = True
     default_project_id: str | None = None
     extra: Extra = field(default_factory=dict)
+    domain_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +55,15 @@ class NewProject:
     parent_id: str | None = None
     tags: tuple[str, ...] = ()
     extra: Extra = field(default_factory=dict)
+    domain_id: str | None = None
+    """Domain of the project; None is that of the project above it, or else the default one."""
 
 
 def create_project(identity: "Identity", author: Caller, new: NewProject) -> Project:
-    """Create a project. Raise Conflict when the name is taken, NotFound when there is no project of `parent_id`."""
+    """Create a project.
+
+    Raise Conflict when the name is taken in the domain, NotFound for an unknown domain or project above.
+    """
     project = Project(
         id=uuid4().hex,
         name=check_name(new.name),
@@ -66,9 +72,11 @@ def create_project(identity: "Identity", author: Caller, new: NewProject) -> Pro
         parent_id=new.parent_id,
         tags=check_tags("tags", new.tags),
         extra=check_extra(new.extra),
+        domain_id=new.domain_id,
     )
     with unique.begin(identity.engine, TAKEN) as conn:
-        project_tree.check_new(conn, project)
+        project = project_tree.placed(conn, project)
+        domain_of(conn, project.domain_id)
         projects.add(conn, project)
         audit.project_created(conn, author, project)
     return project
@@ -94,7 +102,7 @@ def change_project(identity: "Identity", author: Caller, project_id: str, change
             identity.revoke(conn, PROJECT, project_id)
         project = replace(before, **wanted)
         audit.project_changed(conn, author, before, project)
-    identity.watch.forget()
+    identity.watch.announce()
     return project
 
 
@@ -120,23 +128,32 @@ def remove_project(identity: "Identity", author: Caller, project_id: str) -> Non
     """
     with identity.engine.begin() as conn:
         users.lock_with_default(conn, project_id)
-        project = projects.lock(conn, project_id)
-        if project is None:
-            raise no_such("project", project_id)
-        project_tree.check_removal(conn, project)
-        left = identity.contents.count(conn, project_id)
-        if left:
-            resources = ", ".join(f"{number} {kind.replace('_', ' ')}" for kind, number in left.items())
-            raise Conflict(f"Project {project.name} still has resources; delete them first: {resources}")
-        audit.project_deleted(conn, author, project)
-        identity.revoke(conn, PROJECT, project_id)
-        identity.contents.delete_settings(conn, author, project_id)
-        projects.remove(conn, project_id)
-    identity.watch.forget()
+        drop_project(identity, conn, author, project_id)
+    identity.watch.announce()
+
+
+def drop_project(identity: "Identity", conn: Connection, author: Caller, project_id: str) -> None:
+    """Delete a project in a transaction that has locked the users with this default project."""
+    project = projects.lock(conn, project_id)
+    if project is None:
+        raise no_such("project", project_id)
+    project_tree.check_removal(conn, project)
+    left = identity.contents.count(conn, project_id)
+    if left:
+        resources = ", ".join(f"{number} {kind.replace('_', ' ')}" for kind, number in left.items())
+        raise Conflict(f"Project {project.name} still has resources; delete them first: {resources}")
+    audit.project_deleted(conn, author, project)
+    identity.revoke(conn, PROJECT, project_id)
+    identity.contents.delete_settings(conn, author, project_id)
+    projects.remove(conn, project_id)
 
 
 def create_user(identity: "Identity", author: Caller, new: NewUser) -> User:
-    """Create a user. Raise Conflict when the name is taken, InvalidInput when the default project is unknown."""
+    """Create a user.
+
+    Raise Conflict when the name is taken in the domain, NotFound for an unknown domain, InvalidInput for an unknown
+    default project.
+    """
     user = User(
         id=uuid4().hex,
         name=check_name(new.name, LONGEST_USER_NAME),
@@ -145,10 +162,12 @@ def create_user(identity: "Identity", author: Caller, new: NewUser) -> User:
         enabled=new.enabled,
         default_project_id=new.default_project_id,
         extra=check_extra(new.extra),
+        domain_id=new.domain_id,
     )
     kept = None if new.password is None else identity.passwords.hash(check_new(new.password))
     with unique.begin(identity.engine, TAKEN) as conn:
         _check_default(conn, new.default_project_id)
+        domain_of(conn, new.domain_id)
         users.add(conn, user, kept)
         audit.user_created(conn, author, user, password=kept is not None)
     return user
@@ -174,20 +193,33 @@ def change_user(identity: "Identity", author: Caller, user_id: str, changes: Map
             identity.revoke(conn, USER, user_id)
         user = replace(before, **{name: value for name, value in wanted.items() if name != "password_hash"})
         audit.user_changed(conn, author, before, user, password="password_hash" in wanted)
-    identity.watch.forget()
+    identity.watch.announce()
     return user
 
 
 def remove_user(identity: "Identity", author: Caller, user_id: str) -> None:
     """Delete a user with its roles, credentials and tokens; resources that it created stay with their projects."""
     with identity.engine.begin() as conn:
-        user = users.lock(conn, user_id)
-        if user is None:
-            raise no_such("user", user_id)
-        audit.user_deleted(conn, author, user)
-        identity.revoke(conn, USER, user_id)
-        users.remove(conn, user_id)
-    identity.watch.forget()
+        drop_user(identity, conn, author, user_id)
+    identity.watch.announce()
+
+
+def drop_user(identity: "Identity", conn: Connection, author: Caller, user_id: str) -> None:
+    """Delete a user in a transaction."""
+    user = users.lock(conn, user_id)
+    if user is None:
+        raise no_such("user", user_id)
+    audit.user_deleted(conn, author, user)
+    identity.revoke(conn, USER, user_id)
+    users.remove(conn, user_id)
+
+
+def domain_of(conn: Connection, domain_id: str | None) -> Domain:
+    """Return a domain, which stays as it is until the transaction ends. Raise NotFound."""
+    domain = domains.find(conn, domain_id, share=True)
+    if domain is None:
+        raise no_such("domain", domain_id or "")
+    return domain
 
 
 def no_such(noun: str, name: str) -> NotFound:

@@ -10,7 +10,7 @@ from sqlalchemy import Connection
 
 from climate.domain.audit import Action, AuditKind, ObjectChanged, changed
 from climate.domain.policy import Caller
-from climate.identity.models import Credential, Project, Role, User
+from climate.identity.models import Credential, Domain, Group, Project, Role, User
 from climate.identity.store import assignments, credentials, revocations
 from climate.identity.store.assignments import Filter
 from climate.store.journal import audit
@@ -19,6 +19,9 @@ SETUP = Caller("climate:setup", "")
 """Author of the first users and projects."""
 
 Values = Mapping[str, object]
+
+ABSENT = ("domain_id", "extra", "parent_id", "tags")
+"""Values that an entry leaves out where they are empty."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,12 +78,12 @@ def project_deleted(conn: Connection, author: Caller, project: Project) -> None:
     _record(conn, author, _Subject(AuditKind.PROJECT, project.id, project.name, project.id), before, None)
 
 
-def role_given(conn: Connection, author: Caller, user: User, project_id: str | None, role: str) -> None:
-    _record(conn, author, _Subject(AuditKind.ROLE, user.id, user.name, project_id), None, _given(project_id, role))
+def role_given(conn: Connection, author: Caller, to: User | Group, project_id: str | None, role: str) -> None:
+    _record(conn, author, _Subject(AuditKind.ROLE, to.id, to.name, project_id), None, _given(project_id, role))
 
 
-def role_taken(conn: Connection, author: Caller, user: User, project_id: str | None, role: str) -> None:
-    _record(conn, author, _Subject(AuditKind.ROLE, user.id, user.name, project_id), _given(project_id, role), None)
+def role_taken(conn: Connection, author: Caller, of: User | Group, project_id: str | None, role: str) -> None:
+    _record(conn, author, _Subject(AuditKind.ROLE, of.id, of.name, project_id), _given(project_id, role), None)
 
 
 def _given(project_id: str | None, role: str) -> Values:
@@ -93,6 +96,43 @@ def role_changed(conn: Connection, author: Caller, before: Role | None, after: R
     if one is None or before == after:
         return
     _record(conn, author, _Subject(AuditKind.ROLE, one.id, one.name), _role(before), _role(after))
+
+
+def role_implied(conn: Connection, author: Caller, prior: Role, implied: Role, *, is_implied: bool) -> None:
+    """Record that a role implies another from now on, or no more."""
+    rule, none = {"implies": implied.name}, None
+    subject = _Subject(AuditKind.ROLE, prior.id, prior.name)
+    _record(conn, author, subject, *((none, rule) if is_implied else (rule, none)))
+
+
+def domain_changed(conn: Connection, author: Caller, before: Domain | None, after: Domain | None) -> None:
+    """Record that a domain was created, changed or deleted."""
+    _whole_changed(conn, author, AuditKind.DOMAIN, before, after)
+
+
+def group_changed(conn: Connection, author: Caller, before: Group | None, after: Group | None) -> None:
+    """Record that a group was created, changed or deleted."""
+    _whole_changed(conn, author, AuditKind.GROUP, before, after)
+
+
+def member_changed(conn: Connection, author: Caller, group: Group, user: User, *, is_member: bool) -> None:
+    """Record that a user was added to a group or removed from it."""
+    old, new = {"member": user.id}, None
+    subject = _Subject(AuditKind.GROUP, group.id, group.name)
+    _record(conn, author, subject, *((new, old) if is_member else (old, new)))
+
+
+def _whole_changed(
+    conn: Connection, author: Caller, kind: AuditKind, before: Domain | Group | None, after: Domain | Group | None
+) -> None:
+    one = after or before
+    if one is None or before == after:
+        return
+    _record(conn, author, _Subject(kind, one.id, one.name), _values(before), _values(after))
+
+
+def _values(one: Domain | Group | None) -> Values | None:
+    return None if one is None else _filled({name: value for name, value in asdict(one).items() if name != "id"})
 
 
 def credential_created(conn: Connection, author: Caller, credential: Credential) -> None:
@@ -118,7 +158,7 @@ def _user(user: User) -> dict[str, object]:
 
 
 def _role(role: Role | None) -> Values | None:
-    return None if role is None else {"name": role.name, "description": role.description}
+    return None if role is None else _filled({name: value for name, value in asdict(role).items() if name != "id"})
 
 
 def _project(project: Project) -> dict[str, object]:
@@ -127,7 +167,7 @@ def _project(project: Project) -> dict[str, object]:
 
 def _filled(values: dict[str, object]) -> dict[str, object]:
     """Leave out what most users and projects do not have."""
-    return {name: value for name, value in values.items() if value or name not in ("extra", "parent_id", "tags")}
+    return {name: value for name, value in values.items() if value or name not in ABSENT}
 
 
 def _credential(credential: Credential) -> dict[str, object]:

@@ -79,14 +79,14 @@ def remove(identity: "Identity", grant: Grant, author: Caller, user_id: str, cre
             raise NotFound(f"Could not find application credential: {credential_id[:80]}.")
         audit.credential_deleted(conn, author, credential)
         identity.revoke(conn, CREDENTIAL, credential_id, user_id)
-    identity.watch.forget()
+    identity.watch.announce()
 
 
 def _allowed(identity: "Identity", grant: Grant) -> frozenset[str]:
     """Return the roles that a credential may have: those of the token, and those that its user was given since."""
     if grant.credential_id:
         return implied(grant.roles)
-    own = lookup.roles(identity, grant.user_id, grant.project_id)
+    own = lookup.effective_roles(identity, grant.user_id, grant.project_id)
     return implied((*grant.roles, *(role.name for role in own)))
 
 

@@ -15,6 +15,7 @@ from climate.identity.audit import SETUP
 from climate.identity.models import Project, User, Who
 from climate.identity.service import Identity
 from climate.identity.store import assignments, locks, projects, users
+from climate.identity.store.assignments import Holder
 from climate.settings import SettingError, Settings
 
 USERS = {"admin": ADMIN, "demo": MEMBER}
@@ -52,7 +53,7 @@ def _ensure(identity: Identity, conn: Connection, home: Path, name: str, role: s
         return False
     user = User(uuid4().hex, name, "", email=None, enabled=True, default_project_id=project.id)
     users.add(conn, user, identity.passwords.hash(_password(home, name)))
-    assignments.add(conn, user.id, project.id, role)
+    assignments.add(conn, Holder(user.id), project.id, role)
     audit.user_created(conn, SETUP, user, password=True)
     audit.role_given(conn, SETUP, user, project.id, role)
     return True

@@ -1,4 +1,4 @@
-"""Reads of identity: users, projects, application credentials and role assignments."""
+"""Reads of identity: domains, users, groups, projects, application credentials and role assignments."""
 
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
@@ -6,13 +6,25 @@ from typing import TYPE_CHECKING
 from climate.database.connections import reading
 from climate.domain.errors import NotFound
 from climate.identity import admin
-from climate.identity.models import Assignment, Credential, Project, Role, User, Who
+from climate.identity.models import (
+    DEFAULT_DOMAIN,
+    Assignment,
+    Credential,
+    Domain,
+    Group,
+    Project,
+    Role,
+    User,
+    Who,
+)
 from climate.identity.store import assignments
 from climate.identity.store import credentials as credential_rows
+from climate.identity.store import domains as domain_rows
+from climate.identity.store import groups as group_rows
 from climate.identity.store import projects as project_rows
 from climate.identity.store import roles as role_rows
 from climate.identity.store import users as user_rows
-from climate.identity.store.assignments import Filter
+from climate.identity.store.assignments import Filter, Holder
 
 if TYPE_CHECKING:
     from climate.identity.service import Identity
@@ -37,6 +49,51 @@ def projects(identity: "Identity", name: str | None = None, user_id: str | None 
     """Return the projects by name, or the one of that name; `user_id`: only those in which that user has a role."""
     with reading(identity.engine) as conn:
         return project_rows.listing(conn, name, user_id)
+
+
+def usable_projects(identity: "Identity", user_id: str) -> list[Project]:
+    """Return the projects by name for which a user can get a token."""
+    with reading(identity.engine) as conn:
+        return project_rows.usable(conn, user_id)
+
+
+def domains(identity: "Identity") -> list[Domain]:
+    """Return all domains by name."""
+    with reading(identity.engine) as conn:
+        return domain_rows.listing(conn)
+
+
+def domain(identity: "Identity", domain_id: str | None) -> Domain:
+    """Return a domain; None stands for the default one, which needs no SQL. Raise NotFound."""
+    if domain_id is None:
+        return DEFAULT_DOMAIN
+    with reading(identity.engine) as conn:
+        result = domain_rows.find(conn, domain_id)
+    if result is None:
+        raise admin.no_such("domain", domain_id)
+    return result
+
+
+def groups(identity: "Identity", user_id: str | None = None) -> list[Group]:
+    """Return all groups by name, or those of a user."""
+    with reading(identity.engine) as conn:
+        return group_rows.listing(conn, user_id)
+
+
+def group(identity: "Identity", group_id: str) -> Group:
+    """Return a group. Raise NotFound."""
+    with reading(identity.engine) as conn:
+        result = group_rows.find(conn, group_id)
+    if result is None:
+        raise admin.no_such("group", group_id)
+    return result
+
+
+def members(identity: "Identity", group_id: str) -> list[User]:
+    """Return the users in a group by name. Raise NotFound without the group."""
+    group(identity, group_id)
+    with reading(identity.engine) as conn:
+        return user_rows.listing(conn, group_id=group_id)
 
 
 def project(identity: "Identity", project_id: str, user_id: str | None = None) -> Project:
@@ -87,16 +144,33 @@ def named_roles(identity: "Identity", references: Iterable[str]) -> list[Role]:
         return role_rows.named(conn, wanted)
 
 
-def roles(identity: "Identity", user_id: str, project_id: str | None) -> list[Role]:
-    """Return the roles of a user in a project or, without one, in the system."""
+def role_rules(identity: "Identity") -> dict[str, list[Role]]:
+    """Return the roles that a role implies directly, by its id; without those that are built in."""
     with reading(identity.engine) as conn:
-        return assignments.roles(conn, user_id, project_id)
+        known = {one.id: one for one in role_rows.listing(conn)}
+        found: dict[str, list[Role]] = {}
+        for prior, implied in role_rows.rules(conn):
+            if prior in known and implied in known:  # another transaction may have deleted one since
+                found.setdefault(prior, []).append(known[implied])
+    return found
 
 
-def check_role(identity: "Identity", user_id: str, project_id: str | None, role_id: str) -> None:
-    """Raise NotFound unless a user has a role in a project or, without one, in the system."""
-    if role_id not in [one.id for one in roles(identity, user_id, project_id)]:
-        raise NotFound("The user does not have this role there")
+def roles(identity: "Identity", holder: Holder, project_id: str | None) -> list[Role]:
+    """Return the roles that were assigned to a user or a group in a project or, without one, in the system."""
+    with reading(identity.engine) as conn:
+        return assignments.roles(conn, holder, project_id)
+
+
+def effective_roles(identity: "Identity", user_id: str, project_id: str | None) -> list[Role]:
+    """Return the roles that a user has in a project or, without one, in the system, also by its groups."""
+    with reading(identity.engine) as conn:
+        return assignments.effective(conn, user_id, project_id)
+
+
+def check_role(identity: "Identity", holder: Holder, project_id: str | None, role_id: str) -> None:
+    """Raise NotFound unless a role was assigned to a user or a group in a project or, without one, in the system."""
+    if role_id not in [one.id for one in roles(identity, holder, project_id)]:
+        raise NotFound(f"The {'group' if holder.is_group else 'user'} does not have this role there")
 
 
 def role_assignments(identity: "Identity", wanted: Filter) -> list[Assignment]:

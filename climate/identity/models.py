@@ -1,4 +1,4 @@
-"""Projects, users, roles and credentials as plain values."""
+"""Domains, projects, users, groups, roles and credentials as plain values."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -7,7 +7,7 @@ from datetime import datetime
 from climate.domain.policy import ADMIN, IMPLIED, MEMBER, READER
 
 DOMAIN_ID, DOMAIN_NAME = "default", "Default"
-"""The only domain; it has no row of its own."""
+"""The domain of users and projects that name none; it has no row, and a `domain_id` of None stands for it."""
 
 MANAGER, SERVICE = "manager", "service"
 
@@ -27,6 +27,20 @@ def implied(roles: Iterable[str]) -> frozenset[str]:
 
 
 @dataclass(frozen=True, slots=True)
+class Domain:
+    """A set of users, groups and projects; names are taken once in a domain."""
+
+    id: str
+    name: str
+    description: str = ""
+    enabled: bool = True
+    extra: Extra = field(default_factory=dict)
+
+
+DEFAULT_DOMAIN = Domain(DOMAIN_ID, DOMAIN_NAME)
+
+
+@dataclass(frozen=True, slots=True)
 class Project:
     """A project: owner of leases and servers."""
 
@@ -35,9 +49,10 @@ class Project:
     description: str
     enabled: bool
     parent_id: str | None = None
-    """Project above it; None for a project that is directly in the domain."""
+    """Project above it; None for a project that is directly in its domain."""
     tags: tuple[str, ...] = ()
     extra: Extra = field(default_factory=dict)
+    domain_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +70,8 @@ class Role:
     id: str
     name: str
     description: str = ""
+    domain_id: str | None = None
+    """Domain in whose projects it is assigned; tokens have only the roles that it implies. None is any domain."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,18 +85,34 @@ class User:
     enabled: bool
     default_project_id: str | None
     extra: Extra = field(default_factory=dict)
+    domain_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A group of users, which have its roles."""
+
+    id: str
+    name: str
+    description: str = ""
+    domain_id: str | None = None
+    extra: Extra = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """A role of a user in a project or, without one, in the system, with all names."""
+    """A role of a user or a group in a project or, without one, in the system, with all names."""
 
     user_id: str
+    """Id of the user, or of the group."""
     user_name: str
     project_id: str | None
     project_name: str | None
     role: str
     role_name: str
+    user_domain_id: str | None = None
+    project_domain_id: str | None = None
+    of_group: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,10 +135,12 @@ class Credential:
 
 @dataclass(frozen=True, slots=True)
 class Who:
-    """Reference to a user or project by id or by name."""
+    """Reference to a user, a group, a project or a domain by id or by name."""
 
     id: str | None = None
     name: str | None = None
+    domain: "Who | None" = None
+    """Domain in which the name is looked up; None is the default one."""
 
 
 @dataclass(frozen=True, slots=True)

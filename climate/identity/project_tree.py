@@ -3,9 +3,11 @@
 A change of a project locks it, and then waits for changes of the project above it.
 """
 
+from dataclasses import replace
+
 from sqlalchemy import Connection
 
-from climate.domain.errors import Forbidden, NotFound
+from climate.domain.errors import Forbidden, InvalidInput, NotFound
 from climate.identity.models import Project, Who
 from climate.identity.store import projects
 
@@ -13,8 +15,11 @@ DEEPEST = 5
 """Maximum number of levels, as in Keystone: the domain is the first."""
 
 
-def check_new(conn: Connection, project: Project) -> None:
-    """Check the project above a new one. Raise NotFound if it is unknown, and Forbidden at the deepest level."""
+def placed(conn: Connection, project: Project) -> Project:
+    """Return a new project in the domain of the project above it.
+
+    Raise NotFound if that project is unknown, Forbidden at the deepest level, InvalidInput for another domain.
+    """
     level = 2
     above = project.parent_id
     while above is not None:
@@ -23,10 +28,14 @@ def check_new(conn: Connection, project: Project) -> None:
             raise NotFound(f"Could not find project: {above[:80]}.")
         if above == project.parent_id:
             _check_enabled(project, parent)
+            if project.domain_id not in (None, parent.domain_id):
+                raise InvalidInput(f"domain_id must be that of project {parent.name}, which is above the new one")
+            project = replace(project, domain_id=parent.domain_id)
         above = parent.parent_id
         level += 1
     if level > DEEPEST:
         raise Forbidden(f"A project can be at most {DEEPEST - 2} projects deep below another")
+    return project
 
 
 def check_change(conn: Connection, before: Project, enabled: bool) -> None:

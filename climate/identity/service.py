@@ -119,6 +119,11 @@ class Identity:
     def revoke(self, conn: Connection, kind: str, subject: str, owner: str | None = None) -> None:
         """Revoke all tokens that name the subject and were issued until now, effective everywhere within a second.
 
-        `owner` is the user whose token or credential it is.
+        `owner` is the user whose token or credential it is. A call of `watch.announce` after the commit makes it
+        effective in this web server at once.
         """
         revocations.add(conn, kind, subject, self.token_seconds + 60, owner)
+
+    def revoke_all(self, conn: Connection, kind: str, subjects: Sequence[str]) -> None:
+        """Revoke all tokens that name one of the subjects, as `revoke` does."""
+        revocations.add_all(conn, kind, subjects, self.token_seconds + 60)

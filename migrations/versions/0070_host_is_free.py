@@ -3,7 +3,7 @@
 from migrations.scripts import alone
 
 revision = "0070"
-down_revision = "0067"
+down_revision = "0069"
 
 
 def upgrade() -> None:

@@ -12,6 +12,7 @@ from sqlalchemy import text
 from climate import log_setup
 from climate.identity import admin, roles
 from climate.identity.audit import SETUP
+from climate.identity.store.assignments import Holder
 from climate.store.tables import metadata
 from tests.api.echo_views import with_echo
 from tests.identity.identity_factory import Asker, Place, place
@@ -30,7 +31,7 @@ def here(scratch: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pla
         user = admin.create_user(found.identity, SETUP, admin.NewUser("reader", found.password("demo")))
         with found.identity.engine.connect() as conn:
             project = conn.execute(text("SELECT id FROM identity_projects WHERE name = 'demo'")).scalar_one()
-        roles.give(found.identity, SETUP, user.id, project, "reader")
+        roles.give(found.identity, SETUP, Holder(user.id), project, "reader")
         yield found
 
 

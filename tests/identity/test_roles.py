@@ -1,12 +1,15 @@
 """Roles besides the default ones, and roles in the whole system."""
 
+from dataclasses import replace
+
 import pytest
 
 from climate.domain.errors import Conflict, Forbidden, InvalidInput, NotAuthenticated, NotFound
 from climate.domain.policy import Caller, policy_of, require
-from climate.identity import lookup, roles
+from climate.identity import admin, domains, lookup, roles
 from climate.identity.audit import SETUP
 from climate.identity.models import Role
+from climate.identity.store.assignments import Filter, Holder
 from tests.identity.identity_factory import Asker, Place, app_of, password_body
 
 TOKENS = "/identity/v3/auth/tokens"
@@ -67,13 +70,13 @@ def test_bad_names_are_refused(here: Place, name: str) -> None:
 def test_a_deleted_role_ends_the_tokens_of_its_holders_at_once(here: Place, demo: Asker) -> None:
     made = roles.create(here.identity, SETUP, "operator")
     me, project = user_id(here, "demo"), project_id(here, "demo")
-    roles.give(here.identity, SETUP, me, project, made.id)
+    roles.give(here.identity, SETUP, Holder(me), project, made.id)
     asker = Asker(app_of(here))
     asker.sign_in("demo", here.password("demo"), "demo")
     roles.remove(here.identity, SETUP, made.id)
     with pytest.raises(NotAuthenticated):
         here.identity.authenticate({"X-Auth-Token": asker.token})
-    assert [role.id for role in lookup.roles(here.identity, me, project)] == ["member"]
+    assert [role.id for role in lookup.roles(here.identity, Holder(me), project)] == ["member"]
 
 
 def test_a_role_of_ones_own_allows_what_a_rule_says_and_nothing_else() -> None:
@@ -87,8 +90,8 @@ def test_a_role_of_ones_own_allows_what_a_rule_says_and_nothing_else() -> None:
 
 def test_a_manager_may_do_what_a_member_may(here: Place) -> None:
     me, project = user_id(here, "demo"), project_id(here, "demo")
-    roles.give(here.identity, SETUP, me, project, "manager")
-    roles.take(here.identity, SETUP, me, project, "member")
+    roles.give(here.identity, SETUP, Holder(me), project, "manager")
+    roles.take(here.identity, SETUP, Holder(me), project, "member")
     asker = Asker(app_of(here))
     answer = asker.sign_in("demo", here.password("demo"), "demo")
     assert answer.json is not None
@@ -107,7 +110,7 @@ def test_a_manager_of_another_identity_service_is_mapped_by_rules_only() -> None
 
 def test_a_token_shows_the_id_and_the_name_of_each_role(here: Place) -> None:
     made = roles.create(here.identity, SETUP, "operator")
-    roles.give(here.identity, SETUP, user_id(here, "demo"), project_id(here, "demo"), made.id)
+    roles.give(here.identity, SETUP, Holder(user_id(here, "demo")), project_id(here, "demo"), made.id)
     answer = Asker(app_of(here)).sign_in("demo", here.password("demo"), "demo")
     expected = [{"id": "member", "name": "member"}, {"id": made.id, "name": "operator"}]
     assert answer.json is not None
@@ -117,7 +120,7 @@ def test_a_token_shows_the_id_and_the_name_of_each_role(here: Place) -> None:
 def test_a_credential_has_a_role_by_its_id_after_a_new_name(here: Place, demo: Asker) -> None:
     made = roles.create(here.identity, SETUP, "operator")
     me = user_id(here, "demo")
-    roles.give(here.identity, SETUP, me, project_id(here, "demo"), made.id)  # after the token was issued
+    roles.give(here.identity, SETUP, Holder(me), project_id(here, "demo"), made.id)  # after the token was issued
     body = {"application_credential": {"name": "ci", "roles": [{"id": made.id}]}}
     answer = demo.ask("POST", f"/identity/v3/users/{me}/application_credentials", json=body)
     assert answer.status_code == 201, answer.text
@@ -143,7 +146,7 @@ def test_without_a_role_in_the_system_no_token_is_issued_for_it(here: Place, dem
 
 def test_a_reader_of_the_system_reads_all_and_changes_nothing(here: Place, demo: Asker) -> None:
     me, project = user_id(here, "demo"), project_id(here, "admin")
-    roles.give(here.identity, SETUP, me, None, "reader")
+    roles.give(here.identity, SETUP, Holder(me), None, "reader")
     assert demo.ask("GET", "/identity/v3/auth/system").json["system"] == [{"all": True}]
     reader = for_system(here, "demo")
     token = reader.ask("GET", TOKENS, headers={"X-Subject-Token": reader.token}).json["token"]
@@ -158,20 +161,20 @@ def test_a_reader_of_the_system_reads_all_and_changes_nothing(here: Place, demo:
 
 @pytest.mark.parametrize("path", ["/compute/v2.1/servers", "/network/v2.0/networks", "/reservation/v1/leases"])
 def test_other_services_refuse_a_token_of_the_system(here: Place, path: str) -> None:
-    roles.give(here.identity, SETUP, user_id(here, "admin"), None, "admin")
+    roles.give(here.identity, SETUP, Holder(user_id(here, "admin")), None, "admin")
     answer = for_system(here, "admin").ask("GET", path)
     assert (answer.status_code, "needs a token of a project" in answer.text) == (403, True)
 
 
 def test_a_role_taken_in_the_system_ends_its_tokens_and_no_others(here: Place, demo: Asker) -> None:
     me = user_id(here, "demo")
-    roles.give(here.identity, SETUP, me, None, "reader")
+    roles.give(here.identity, SETUP, Holder(me), None, "reader")
     reader = for_system(here, "demo")
-    roles.take(here.identity, SETUP, me, None, "reader")
+    roles.take(here.identity, SETUP, Holder(me), None, "reader")
     assert reader.ask("GET", "/identity/v3/roles").status_code == 401
     assert demo.ask("GET", "/identity/v3/roles").status_code == 200
     with pytest.raises(NotFound):
-        roles.take(here.identity, SETUP, me, None, "reader")
+        roles.take(here.identity, SETUP, Holder(me), None, "reader")
 
 
 def test_an_administrator_with_the_password_of_a_user_changes_it(here: Place, admin: Asker, demo: Asker) -> None:
@@ -182,3 +185,87 @@ def test_an_administrator_with_the_password_of_a_user_changes_it(here: Place, ad
     assert Asker(app_of(here)).sign_in("demo", "another-password").status_code == 201
     other = f"/identity/v3/users/{user_id(here, 'admin')}/password"
     assert Asker(app_of(here), demo.token).ask("POST", other, json=right).status_code in (401, 403)
+
+
+def test_roles_that_are_implied_are_in_tokens_until_the_rule_ends(here: Place) -> None:
+    operator, pilot = (roles.create(here.identity, SETUP, name) for name in ("operator", "pilot"))
+    me, project = Holder(user_id(here, "demo")), project_id(here, "demo")
+    roles.imply(here.identity, SETUP, operator.id, pilot.id)
+    roles.imply(here.identity, SETUP, pilot.id, "manager")
+    roles.take(here.identity, SETUP, me, project, "member")
+    roles.give(here.identity, SETUP, me, project, operator.id)
+    asker = Asker(app_of(here))
+    asker.sign_in("demo", here.password("demo"), "demo")
+    caller = here.identity.authenticate({"X-Auth-Token": asker.token})
+    assert caller.roles >= {"operator", "pilot", "manager"}
+    require(caller, "leases:post")
+    wanted = Filter(me.id, project, effective=True)
+    assert {one.role_name for one in lookup.role_assignments(here.identity, wanted)} == {"operator", "pilot", "manager"}
+    found = lookup.role_assignments(here.identity, replace(wanted, role="manager"))
+    assert [one.role_name for one in found] == ["manager"]
+    roles.end_implication(here.identity, SETUP, pilot.id, "manager")
+    with pytest.raises(NotAuthenticated):
+        here.identity.authenticate({"X-Auth-Token": asker.token})
+    asker.sign_in("demo", here.password("demo"), "demo")
+    with pytest.raises(Forbidden):
+        require(here.identity.authenticate({"X-Auth-Token": asker.token}), "leases:post")
+    roles.remove(here.identity, SETUP, pilot.id)
+    assert lookup.role_rules(here.identity) == {}
+    assert asker.ask("GET", "/identity/v3/roles").status_code == 401
+
+
+def test_rules_in_a_circle_end(here: Place) -> None:
+    first, second = (roles.create(here.identity, SETUP, name) for name in ("first", "second"))
+    for prior, implied in ((first, second), (second, first)):
+        roles.imply(here.identity, SETUP, prior.id, implied.id)
+    me, project = user_id(here, "demo"), project_id(here, "demo")
+    roles.give(here.identity, SETUP, Holder(me), project, second.id)
+    assert [one.name for one in lookup.effective_roles(here.identity, me, project)] == ["first", "member", "second"]
+
+
+def test_rules_that_would_change_default_roles_are_refused(here: Place) -> None:
+    made = roles.create(here.identity, SETUP, "operator")
+    for prior, implied, error in (
+        (made.id, "admin", Forbidden),
+        ("reader", "member", Forbidden),
+        (made.id, made.id, InvalidInput),
+        (made.id, "none", NotFound),
+        ("none", made.id, NotFound),
+    ):
+        with pytest.raises(error):
+            roles.imply(here.identity, SETUP, prior, implied)
+    with pytest.raises(NotFound, match="does not imply"):
+        roles.end_implication(here.identity, SETUP, made.id, "reader")
+
+
+def test_a_role_of_a_domain_is_in_no_token_but_what_it_implies_is(here: Place) -> None:
+    lab = domains.create(here.identity, SETUP, "Lab")
+    own = roles.create(here.identity, SETUP, "student", domain_id=lab.id)
+    assert roles.create(here.identity, SETUP, "student").id != own.id
+    roles.imply(here.identity, SETUP, own.id, "reader")
+    project = admin.create_project(here.identity, SETUP, admin.NewProject("course", domain_id=lab.id))
+    me = Holder(user_id(here, "demo"))
+    roles.give(here.identity, SETUP, me, project.id, own.id)
+    assert lookup.roles(here.identity, me, project.id) == [own]
+    assert [one.name for one in lookup.effective_roles(here.identity, me.id, project.id)] == ["reader"]
+    wanted = Filter(me.id, project.id, effective=True)
+    assert [one.role for one in lookup.role_assignments(here.identity, wanted)] == ["reader"]
+    for place in (project_id(here, "demo"), None):
+        with pytest.raises(Forbidden, match="projects of that domain only"):
+            roles.give(here.identity, SETUP, me, place, own.id)
+    operator = roles.create(here.identity, SETUP, "operator")
+    with pytest.raises(Forbidden, match="belongs to no domain"):
+        roles.imply(here.identity, SETUP, operator.id, own.id)
+    domains.change(here.identity, SETUP, lab.id, {"enabled": False})
+    domains.remove(here.identity, SETUP, lab.id)
+    with pytest.raises(NotFound):
+        lookup.role(here.identity, own.id)
+
+
+def test_a_name_of_a_role_is_taken_once_in_a_domain(here: Place) -> None:
+    lab = domains.create(here.identity, SETUP, "Lab")
+    roles.create(here.identity, SETUP, "student", domain_id=lab.id)
+    with pytest.raises(Conflict):
+        roles.create(here.identity, SETUP, "STUDENT", domain_id=lab.id)
+    with pytest.raises(NotFound, match="domain"):
+        roles.create(here.identity, SETUP, "student", domain_id="none")

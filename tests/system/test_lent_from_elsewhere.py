@@ -16,6 +16,7 @@ from climate.identity.admin import NewUser
 from climate.identity.audit import SETUP
 from climate.identity.models import Project
 from climate.identity.store import projects
+from climate.identity.store.assignments import Holder
 from climate.settings import Settings
 from tests.api.reservation.api_clients import run_due
 from tests.compute.served_cloud import Served, repeated, served
@@ -122,7 +123,7 @@ def boots(there: Served, leases: Api, tmp_path_factory: pytest.TempPathFactory) 
     with there.identity.engine.begin() as conn:
         projects.add(conn, Project(leases.project_id, name, "", enabled=True))
     user = admin.create_user(there.identity, SETUP, NewUser(name, "open-sesame"))
-    roles.give(there.identity, SETUP, user.id, leases.project_id, "member")
+    roles.give(there.identity, SETUP, Holder(user.id), leases.project_id, "member")
     folder = tmp_path_factory.mktemp("tenant")
     entry = yaml.safe_load((there.home / "clouds.yaml").read_text())["clouds"]["climate-demo"]
     entry["auth"] |= {"username": name, "password": "open-sesame", "project_name": name}

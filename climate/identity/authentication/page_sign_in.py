@@ -50,7 +50,7 @@ def projects(identity: "Identity", of_token: str) -> Sequence[OwnProject]:
     if identity.external is not None:
         return [OwnProject(*one) for one in sorted(identity.external.projects(of_token), key=lambda one: one[1])]
     user_id = grants.of_token(identity, of_token).user_id
-    return [OwnProject(one.id, one.name) for one in lookup.projects(identity, user_id=user_id) if one.enabled]
+    return [OwnProject(one.id, one.name) for one in lookup.usable_projects(identity, user_id)]
 
 
 def for_project(identity: "Identity", old: str, project_id: str) -> str:
@@ -70,4 +70,4 @@ def sign_out(identity: "Identity", last: str, *, everywhere: bool = False) -> No
     kind, subject = (USER, grant.user_id) if everywhere else (TOKEN, grant.audit_ids[-1])
     with identity.engine.begin() as conn:
         identity.revoke(conn, kind, subject, grant.user_id)
-    identity.watch.forget()
+    identity.watch.announce()

@@ -8,6 +8,7 @@ from climate.identity import admin, clouds, lookup, private_files, roles
 from climate.identity.clouds import Known
 from climate.identity.initial_accounts import USERS, kept_password, password_file
 from climate.identity.service import Identity
+from climate.identity.store.assignments import Holder
 from climate.settings import Settings
 
 RECOVERY = Caller("climate:recovery", "")
@@ -27,16 +28,16 @@ def reset_admin_password(identity: Identity, settings: Settings, password: str, 
     """
     if settings.identity == "keystone":
         raise Conflict("Users and passwords are Keystone's; reset the password there")
-    user = next(iter(lookup.users(identity, NAME)), None)
+    user = next((one for one in lookup.users(identity, NAME) if one.domain_id is None), None)
     if user is None:
         raise NotFound(f"There is no user {NAME}; the next start of `climate up` creates it with a new password")
     admin.change_user(identity, RECOVERY, user.id, {"password": password, "enabled": True})
-    project = next(iter(lookup.projects(identity, NAME)), None)
+    project = next((one for one in lookup.projects(identity, NAME) if one.domain_id is None), None)
     if project is None:
         project = admin.create_project(identity, RECOVERY, admin.NewProject(NAME))
     if not project.enabled:
         admin.change_project(identity, RECOVERY, project.id, {"enabled": True})
-    roles.give(identity, RECOVERY, user.id, project.id, ADMIN)
+    roles.give(identity, RECOVERY, Holder(user.id), project.id, ADMIN)
     private_files.write(password_file(settings.home, NAME), password + "\n")
     return write_clouds(settings, echo, fresh=NAME)
 

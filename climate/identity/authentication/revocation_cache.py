@@ -1,10 +1,16 @@
-"""Cache of the database's clock and of revocations, at most one second old, without SQL per request."""
+"""Cache of the database's clock and of revocations, at most one second old, without SQL per request.
+
+The processes of one web server share the number of the last revocation that any of them wrote. Each compares it before
+it uses the cache, so that a revocation holds in all of them at once. Other web servers see it within a second.
+"""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from secrets import randbits
 from threading import Lock
 from time import monotonic
+from typing import Protocol
 
 from sqlalchemy import Engine
 
@@ -31,6 +37,19 @@ TIDY = 60.0
 """Seconds after which expired revocations are dropped."""
 
 
+class Number(Protocol):
+    """A number that may be in memory which other processes share."""
+
+    value: int
+
+
+@dataclass(slots=True)
+class OwnNumber:
+    """Number of a process that shares it with no other."""
+
+    value: int = 0
+
+
 @dataclass(frozen=True, slots=True)
 class View:
     """Result of one read of the database."""
@@ -42,6 +61,8 @@ class View:
     """Time at which unneeded revocations were last dropped."""
     asked: object
     """Number of the call of `forget` that preceded it."""
+    last: int
+    """Number of the last revocation that any process of the web server announced before."""
 
     @property
     def now(self) -> datetime:
@@ -51,9 +72,12 @@ class View:
 class Watch:
     """Revocation cache of a process; between two reads, the process's own clock extrapolates the database's clock."""
 
-    def __init__(self, engine: Engine, clock: Callable[[], float] = monotonic) -> None:
+    def __init__(
+        self, engine: Engine, clock: Callable[[], float] = monotonic, last_revocation: Number | None = None
+    ) -> None:
         self._engine = engine
         self._clock = clock
+        self._last = last_revocation or OwnNumber()
         self._lock = Lock()
         self._view: View | None = None
         self._asked = object()
@@ -79,6 +103,14 @@ class Watch:
         """Read again at the next check, so that it sees all revocations before this call."""
         self._asked = object()
 
+    def announce(self) -> None:
+        """Let all processes of this web server read again before their next check.
+
+        A revocation calls it after its commit. The number is random and not counted up: processes that announce at the
+        same moment cannot write a number that another process has seen already.
+        """
+        self._last.value = randbits(64)
+
     def _look(self) -> View:
         view = self._view
         if view is not None and self._is_fresh(view):
@@ -90,21 +122,22 @@ class Watch:
             return view
 
     def _is_fresh(self, view: View) -> bool:
-        return view.asked is self._asked and self._clock() - view.looked < FRESH
+        is_last = view.asked is self._asked and view.last == self._last.value
+        return is_last and self._clock() - view.looked < FRESH
 
     def _read(self, last: View | None) -> View:
         """Return the present state; read only what was written since the last read."""
-        looked, asked = self._clock(), self._asked
+        looked, asked, number = self._clock(), self._asked, self._last.value
         with connections.reading(self._engine) as conn:
             reading = revocations.read(conn, last.reading.seen if last else None)
             if last is not None and reading.xmin < last.reading.xmin:  # another database, or an older copy of it
                 last, reading = None, revocations.read(conn)
         if last is None:
-            return View(looked, reading, _merged({}, reading.revocations), looked, asked)
+            return View(looked, reading, _merged({}, reading.revocations), looked, asked, number)
         revoked = _merged(last.revoked, reading.revocations) if reading.revocations else last.revoked
         if looked - last.tidied < TIDY:
-            return View(looked, reading, revoked, last.tidied, asked)
-        return View(looked, reading, _tidied(revoked, reading.now), looked, asked)
+            return View(looked, reading, revoked, last.tidied, asked, number)
+        return View(looked, reading, _tidied(revoked, reading.now), looked, asked, number)
 
 
 def _subjects(grant: Grant) -> tuple[Key, ...]:

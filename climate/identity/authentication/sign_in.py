@@ -21,7 +21,7 @@ from climate.database.connections import reading
 from climate.domain.errors import AccountGuessed, Forbidden, NotAuthenticated, TooManyAttempts
 from climate.identity.authentication.tokens import Grant
 from climate.identity.models import Credential, Scope, User, Who, WholeSystem, implied
-from climate.identity.store import assignments, attempts, credentials, projects, revocations, roles, users
+from climate.identity.store import assignments, attempts, credentials, domains, projects, revocations, roles, users
 from climate.identity.store.revocations import TOKEN
 
 if TYPE_CHECKING:
@@ -98,10 +98,10 @@ def by_credential(identity: "Identity", who: Who, owner: Who | None, secret: str
 
 
 def sign_out(identity: "Identity", grant: Grant) -> None:
-    """Revoke the token of a grant; every process refuses it within a second."""
+    """Revoke the token of a grant; this web server refuses it at once, and others within a second."""
     with identity.engine.begin() as conn:
         identity.revoke(conn, TOKEN, grant.audit_ids[0], grant.user_id)
-    identity.watch.forget()
+    identity.watch.announce()
 
 
 def check_attempts(identity: "Identity", login: str, address: str) -> None:
@@ -159,7 +159,8 @@ def _limited(granted: Grant, credential: Credential, allowed: Sequence[str], now
 
 def _begin(identity: "Identity", user: User, method: str, issued: datetime) -> Grant:
     at = issued.timestamp()
-    return Grant(user.id, user.name, (method,), issued_at=at, expires_at=at + identity.token_seconds)
+    expires = at + identity.token_seconds
+    return Grant(user.id, user.name, (method,), issued_at=at, expires_at=expires, user_domain_id=user.domain_id)
 
 
 def _scoped(identity: "Identity", user: User, scope: Scope | None, grant: Grant) -> Grant:
@@ -181,14 +182,22 @@ def _scoped(identity: "Identity", user: User, scope: Scope | None, grant: Grant)
 
 def _in_project(conn: Connection, user: User, scope: Who, grant: Grant) -> Grant:
     project = projects.find(conn, scope, share=True)
-    own = assignments.roles(conn, user.id, project.id) if project and project.enabled else []
-    if project is None or not own:
+    if project is None or not project.enabled or not domains.is_enabled(conn, project.domain_id):
         raise NotAuthenticated()
-    return replace(grant, project_id=project.id, project_name=project.name, roles=tuple(role.name for role in own))
+    own = assignments.effective(conn, user.id, project.id)
+    if not own:
+        raise NotAuthenticated()
+    return replace(
+        grant,
+        project_id=project.id,
+        project_name=project.name,
+        roles=tuple(role.name for role in own),
+        project_domain_id=project.domain_id,
+    )
 
 
 def _in_system(conn: Connection, user: User, grant: Grant) -> Grant:
-    own = assignments.roles(conn, user.id, None)
+    own = assignments.effective(conn, user.id, None)
     if not own:
         raise NotAuthenticated()
     return replace(grant, is_system=True, roles=tuple(role.name for role in own))

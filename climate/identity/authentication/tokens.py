@@ -37,6 +37,9 @@ class Grant:
     """Audit id of the token, then those of the tokens it was derived from."""
     is_system: bool = False
     """True for a token of the whole system; `roles` are then those of the user there."""
+    user_domain_id: str | None = None
+    """Domain of the user; None is the default one, as for the project."""
+    project_domain_id: str | None = None
 
     def caller(self) -> Caller:
         """Return the caller, as the rest of climate uses it."""
@@ -53,8 +56,8 @@ class Grant:
 def seal(keys: KeyRing, grant: Grant) -> str:
     """Return the token of `grant`."""
     values = [getattr(grant, name) for name in Grant.__dataclass_fields__]
-    if not grant.is_system:
-        values.pop()  # processes of the release before read tokens without this value
+    while not values[-1]:
+        values.pop()  # processes of the release before read tokens without the last values
     data = json.dumps(values, separators=(",", ":")).encode()
     return keys.fernet().encrypt_at_time(data, int(grant.issued_at)).decode()
 

@@ -2,10 +2,11 @@
 
 from collections.abc import Collection, Mapping
 
-from sqlalchemy import Connection, Row, delete, exists, func, insert, select, update
+from sqlalchemy import Connection, Row, Select, delete, exists, func, insert, select, update
 
 from climate.identity.models import Project, Who
-from climate.identity.store.tables import projects, role_assignments
+from climate.identity.store import domains, groups
+from climate.identity.store.tables import projects
 
 COLUMNS = (
     projects.c.id,
@@ -15,12 +16,14 @@ COLUMNS = (
     projects.c.parent_id,
     projects.c.tags,
     projects.c.extra,
+    projects.c.domain_id,
 )
 
 
 def find(conn: Connection, who: Who, *, share: bool = False) -> Project | None:
-    """Return the project of that id, or else of that name; with `share`, wait for concurrent changes."""
-    question = select(*COLUMNS).where(projects.c.id == who.id if who.id else projects.c.name == (who.name or ""))
+    """Return the project of that id, or else of that name in its domain; with `share`, wait for concurrent changes."""
+    named = (projects.c.name == (who.name or "")) & domains.named_in(projects.c.domain_id, who.domain)
+    question = select(*COLUMNS).where(projects.c.id == who.id if who.id else named)
     row = conn.execute(question.with_for_update(read=True) if share else question).one_or_none()
     return row and _project(row)
 
@@ -35,15 +38,26 @@ def listing(
     conn: Connection, name: str | None = None, user_id: str | None = None, project_id: str | None = None
 ) -> list[Project]:
     """Return all projects by name, or those of a name or id; with a user, only those in which it has a role."""
-    question = select(*COLUMNS).order_by(projects.c.name)
+    question = select(*COLUMNS).order_by(projects.c.name, projects.c.id)
     if name is not None:
         question = question.where(projects.c.name == name)
     if project_id is not None:
         question = question.where(projects.c.id == project_id)
     if user_id is not None:
-        own = select(role_assignments.c.project_id).where(role_assignments.c.user_id == user_id)
-        question = question.where(projects.c.id.in_(own))
+        question = question.where(projects.c.id.in_(_of_user(user_id)))
     return [_project(row) for row in conn.execute(question)]
+
+
+def usable(conn: Connection, user_id: str) -> list[Project]:
+    """Return the projects by name for which a user can get a token."""
+    is_enabled = projects.c.enabled & domains.none_disabled(projects.c.domain_id)
+    question = select(*COLUMNS).where(projects.c.id.in_(_of_user(user_id)), is_enabled)
+    return [_project(row) for row in conn.execute(question.order_by(projects.c.name, projects.c.id))]
+
+
+def _of_user(user_id: str) -> Select[tuple[str]]:
+    effective = groups.effective()
+    return select(effective.c.project_id).where(effective.c.user_id == user_id)
 
 
 def missing(conn: Connection, ids: Collection[str]) -> set[str]:
@@ -68,6 +82,7 @@ def add(conn: Connection, project: Project) -> None:
             parent_id=project.parent_id,
             tags=list(project.tags),
             extra=dict(project.extra),
+            domain_id=project.domain_id,
         )
     )
 

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from sqlalchemy import Connection, delete, func, insert, select, text
+from sqlalchemy import Connection, Text, delete, func, insert, literal, select, text
+from sqlalchemy.dialects.postgresql import ARRAY
 
 from climate.database.batch_delete import drop
 from climate.identity.store.tables import revocations as table
@@ -83,6 +84,13 @@ def add(conn: Connection, kind: str, subject: str, seconds: float, owner: str | 
             kind, subject, owner = USER, owner, None
     row = {"kind": kind, "subject": subject, "owner": owner, "expires_at": now + timedelta(seconds=seconds)}
     conn.execute(insert(table).values(row))
+
+
+def add_all(conn: Connection, kind: str, subjects: Sequence[str], seconds: float) -> None:
+    """Revoke all tokens issued until now that name one of the subjects; keep this for that many seconds."""
+    each = func.unnest(literal(list(subjects), ARRAY(Text)))
+    rows = select(literal(kind), each, func.clock_timestamp() + timedelta(seconds=seconds))
+    conn.execute(insert(table).from_select(["kind", "subject", "expires_at"], rows))
 
 
 def read(conn: Connection, seen: str | None = None) -> Reading:

@@ -1,4 +1,4 @@
-"""Tables of users, projects, roles, credentials and revocations."""
+"""Tables of domains, users, projects, groups, roles, credentials and revocations."""
 
 from sqlalchemy import (
     BigInteger,
@@ -30,25 +30,52 @@ metadata = MetaData(
 Time = TIMESTAMP(timezone=True)
 NOW = text("clock_timestamp()")
 
+domains = Table(
+    "identity_domains",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("name", Text, nullable=False),
+    Column("description", Text, nullable=False, server_default=""),
+    Column("enabled", Boolean, nullable=False, server_default=text("true")),
+    Column("created_at", Time, nullable=False, server_default=NOW),
+    Column("extra", JSONB, nullable=False, server_default="{}"),
+    Index("uq_identity_domains_name", text("lower(name)"), unique=True),
+)
+"""Domains besides the default one, which has no row: rows of other tables without a domain are in it."""
+
+
+def _domain_id() -> Column[str]:
+    return Column("domain_id", ForeignKey("identity_domains.id"))
+
+
+def _one_name_per_domain(table: str) -> tuple[Index, Index]:
+    """Return an index of names, which are taken once in a domain, and one of domains."""
+    name = f"uq_identity_{table}_name_domain_id"
+    unique = Index(name, "name", "domain_id", unique=True, postgresql_nulls_not_distinct=True)
+    return unique, Index(f"ix_identity_{table}_domain_id", "domain_id")
+
+
 projects = Table(
     "identity_projects",
     metadata,
     Column("id", Text, primary_key=True),
-    Column("name", Text, nullable=False, unique=True),
+    Column("name", Text, nullable=False),
     Column("description", Text, nullable=False, server_default=""),
     Column("enabled", Boolean, nullable=False, server_default=text("true")),
     Column("created_at", Time, nullable=False, server_default=NOW),
     Column("parent_id", ForeignKey("identity_projects.id")),
     Column("tags", ARRAY(Text), nullable=False, server_default="{}"),
     Column("extra", JSONB, nullable=False, server_default="{}"),
+    _domain_id(),
     Index("ix_identity_projects_parent_id", "parent_id"),
+    *_one_name_per_domain("projects"),
 )
 
 users = Table(
     "identity_users",
     metadata,
     Column("id", Text, primary_key=True),
-    Column("name", Text, nullable=False, unique=True),
+    Column("name", Text, nullable=False),
     Column("description", Text, nullable=False, server_default=""),
     Column("email", Text),
     Column("enabled", Boolean, nullable=False, server_default=text("true")),
@@ -56,6 +83,28 @@ users = Table(
     Column("default_project_id", ForeignKey("identity_projects.id", ondelete="SET NULL")),
     Column("created_at", Time, nullable=False, server_default=NOW),
     Column("extra", JSONB, nullable=False, server_default="{}"),
+    _domain_id(),
+    *_one_name_per_domain("users"),
+)
+
+groups = Table(
+    "identity_groups",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("name", Text, nullable=False),
+    Column("description", Text, nullable=False, server_default=""),
+    Column("created_at", Time, nullable=False, server_default=NOW),
+    Column("extra", JSONB, nullable=False, server_default="{}"),
+    _domain_id(),
+    *_one_name_per_domain("groups"),
+)
+
+group_members = Table(
+    "identity_group_members",
+    metadata,
+    Column("group_id", ForeignKey("identity_groups.id", ondelete="CASCADE"), primary_key=True),
+    Column("user_id", ForeignKey("identity_users.id", ondelete="CASCADE"), primary_key=True),
+    Index("ix_identity_group_members_user_id", "user_id"),
 )
 
 roles = Table(
@@ -65,9 +114,26 @@ roles = Table(
     Column("name", Text, nullable=False),
     Column("description", Text, nullable=False, server_default=""),
     Column("created_at", Time, nullable=False, server_default=NOW),
-    Index("uq_identity_roles_name", text("lower(name)"), unique=True),
+    _domain_id(),
+    Index(
+        "uq_identity_roles_name_domain_id",
+        text("lower(name)"),
+        "domain_id",
+        unique=True,
+        postgresql_nulls_not_distinct=True,
+    ),
+    Index("ix_identity_roles_domain_id", "domain_id"),
 )
-"""Roles besides the default ones, which have no rows."""
+"""Roles besides the default ones, which have no rows. Those without a domain are for all."""
+
+role_implications = Table(
+    "identity_role_implications",
+    metadata,
+    Column("prior", Text, primary_key=True),
+    Column("implied", Text, primary_key=True),
+    Index("ix_identity_role_implications_implied", "implied"),
+)
+"""Roles that those who have a role, by default or assigned, have too. Rules among default roles are not rows."""
 
 role_assignments = Table(
     "identity_role_assignments",
@@ -85,6 +151,24 @@ system_roles = Table(
     Column("role", Text, primary_key=True),
 )
 """Roles of users in the whole system."""
+
+group_assignments = Table(
+    "identity_group_assignments",
+    metadata,
+    Column("group_id", ForeignKey("identity_groups.id", ondelete="CASCADE"), primary_key=True),
+    Column("project_id", ForeignKey("identity_projects.id", ondelete="CASCADE"), primary_key=True),
+    Column("role", Text, primary_key=True),
+    Index("ix_identity_group_assignments_project_id", "project_id"),
+)
+"""Roles of groups in projects, which all members of a group have."""
+
+group_system_roles = Table(
+    "identity_group_system_roles",
+    metadata,
+    Column("group_id", ForeignKey("identity_groups.id", ondelete="CASCADE"), primary_key=True),
+    Column("role", Text, primary_key=True),
+)
+"""Roles of groups in the whole system."""
 
 application_credentials = Table(
     "identity_application_credentials",

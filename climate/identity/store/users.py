@@ -1,13 +1,14 @@
 """Users as rows."""
 
 from collections.abc import Collection, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from sqlalchemy import Connection, Row, delete, func, insert, select, update
 
 from climate.identity.models import User, Who
-from climate.identity.store.tables import users
+from climate.identity.store import domains
+from climate.identity.store.tables import group_members, users
 
 COLUMNS = (
     users.c.id,
@@ -17,20 +18,27 @@ COLUMNS = (
     users.c.enabled,
     users.c.default_project_id,
     users.c.extra,
+    users.c.domain_id,
     users.c.password_hash,
 )
 
 
 def find(conn: Connection, who: Who) -> User | None:
-    """Return the user of that id, or else of that name."""
+    """Return the user of that id, or else of that name in its domain."""
     result = _row(conn, who, share=False)
     return _user(result) if result else None
 
 
 def for_sign_in(conn: Connection, who: Who) -> tuple[User, str | None] | None:
-    """Return the user with its password hash; wait for concurrent changes of the user."""
+    """Return the user with its password hash; wait for concurrent changes of the user and of its domain.
+
+    A user of a disabled domain is disabled.
+    """
     result = _row(conn, who, share=True)
-    return result and (_user(result), result.password_hash)
+    if result is None:
+        return None
+    user = _user(result)
+    return replace(user, enabled=user.enabled and domains.is_enabled(conn, user.domain_id)), result.password_hash
 
 
 def lock(conn: Connection, user_id: str) -> User | None:
@@ -41,21 +49,30 @@ def lock(conn: Connection, user_id: str) -> User | None:
 
 def lock_with_default(conn: Connection, project_id: str) -> None:
     """Lock the users with that default project: sign-ins lock a user before a project, and deletions must too."""
-    mine = users.c.default_project_id == project_id
-    conn.execute(select(users.c.id).where(mine).order_by(users.c.id).with_for_update()).all()
+    lock_all(conn, (), (project_id,))
 
 
-def listing(conn: Connection, name: str | None = None) -> list[User]:
-    """Return all users by name."""
-    question = select(*COLUMNS).order_by(users.c.name)
+def lock_all(conn: Connection, ids: Collection[str], default_projects: Collection[str] = ()) -> None:
+    """Lock the users of these ids, and those with one of these default projects, in the order of their ids."""
+    wanted = (users.c.id == func.any(list(ids))) | (users.c.default_project_id == func.any(list(default_projects)))
+    conn.execute(select(users.c.id).where(wanted).order_by(users.c.id).with_for_update()).all()
+
+
+def listing(conn: Connection, name: str | None = None, group_id: str | None = None) -> list[User]:
+    """Return all users by name, or those of a name or in a group."""
+    question = select(*COLUMNS).order_by(users.c.name, users.c.id)
     if name is not None:
         question = question.where(users.c.name == name)
+    if group_id is not None:
+        members = select(group_members.c.user_id).where(group_members.c.group_id == group_id)
+        question = question.where(users.c.id.in_(members))
     return [_user(row) for row in conn.execute(question)]
 
 
 def addresses(conn: Connection, user_ids: Collection[str]) -> dict[str, str]:
     """Return the mail addresses of those of these users who are enabled and have one."""
-    wanted = (users.c.id == func.any(list(user_ids)), users.c.enabled, users.c.email != "")
+    is_enabled = users.c.enabled & domains.none_disabled(users.c.domain_id)
+    wanted = (users.c.id == func.any(list(user_ids)), is_enabled, users.c.email != "")
     return {row.id: row.email for row in conn.execute(select(users.c.id, users.c.email).where(*wanted))}
 
 
@@ -86,9 +103,11 @@ def remove(conn: Connection, user_id: str) -> bool:
 
 
 def _row(conn: Connection, who: Who, *, share: bool) -> Row[*tuple[Any, ...]] | None:
-    question = select(*COLUMNS).where(users.c.id == who.id if who.id else users.c.name == (who.name or ""))
+    named = (users.c.name == (who.name or "")) & domains.named_in(users.c.domain_id, who.domain)
+    question = select(*COLUMNS).where(users.c.id == who.id if who.id else named)
     return conn.execute(question.with_for_update(read=True) if share else question).one_or_none()
 
 
 def _user(row: Row[*tuple[Any, ...]]) -> User:
-    return User(row.id, row.name, row.description, row.email, row.enabled, row.default_project_id, row.extra)
+    values = {name: value for name, value in row._mapping.items() if name != "password_hash"}
+    return User(**values)

@@ -6,13 +6,13 @@ import pytest
 
 from api.identity import bodies
 from api.schema.body import Below
-from climate.domain.errors import InvalidInput, NotFound
+from climate.domain.errors import InvalidInput
 
 
 def test_defaults_of_a_new_user_and_project() -> None:
     user = bodies.USER.read({"user": {"name": "u", "enabled": None, "other": 1}, "beside": 1})
     assert (user["enabled"], user["description"], user["password"], user["extra"]) == (True, "", None, {"other": 1})
-    defaults = {"description": "", "enabled": True, "parent_id": None, "tags": ()}
+    defaults = {"description": "", "enabled": True, "domain_id": None, "parent_id": None, "tags": ()}
     assert bodies.PROJECT.read({"project": {"name": "p"}}) == {"name": "p", **defaults}
 
 
@@ -52,12 +52,10 @@ def test_refused_keys(body: Below, given: dict[str, Any], says: str) -> None:
     assert str(refused.value).startswith(says)
 
 
-def test_the_domain_of_a_new_user_or_project_is_the_only_one() -> None:
-    assert "domain" not in bodies.USER.read({"user": {"name": "u", "domain_id": "default"}})
-    assert "domain" not in bodies.PROJECT.read({"project": {"name": "p", "domain_id": None}})
+@pytest.mark.parametrize(("given", "expected"), [("default", None), (None, None), ("other", "other")])
+def test_the_default_domain_of_a_new_user_or_project_is_none(given: str | None, expected: str | None) -> None:
     for body, key in ((bodies.USER, "user"), (bodies.PROJECT, "project")):
-        with pytest.raises(NotFound, match="Could not find domain: other"):
-            body.read({key: {"name": "n", "domain_id": "other"}})
+        assert body.read({key: {"name": "n", "domain_id": given}})["domain_id"] == expected
 
 
 def test_names_of_users_may_be_longer_than_those_of_projects() -> None:

@@ -134,3 +134,31 @@ def test_users_keep_further_attributes(admin: Asker) -> None:
     assert (changed["project_id"], changed["phone"], changed["room"]) == ("p", None, 5)
     assert admin.ask("GET", path).json["user"] == changed
     assert admin.ask("PATCH", path, json={"user": {"room": "x" * 9000}}).status_code == 400
+
+
+def test_rules_between_roles_by_http(admin: Asker) -> None:
+    prior, implied = (created(admin, "role", name=name) for name in ("operator", "pilot"))
+    path = f"{V3}/roles/{prior['id']}/implies"
+    one = f"{path}/{implied['id']}"
+    assert [admin.ask(method, one).status_code for method in ("GET", "PUT", "HEAD", "GET")] == [404, 201, 204, 200]
+    rule = admin.ask("GET", one).json["role_inference"]
+    assert (rule["prior_role"]["name"], rule["implies"]["name"]) == ("operator", "pilot")
+    assert [role["name"] for role in admin.ask("GET", path).json["role_inference"]["implies"]] == ["pilot"]
+    listed = admin.ask("GET", f"{V3}/role_inferences").json["role_inferences"]
+    assert [(rule["prior_role"]["name"], len(rule["implies"])) for rule in listed] == [("operator", 1)]
+    assert [admin.ask("DELETE", one).status_code for _ in range(2)] == [204, 404]
+
+
+def test_the_catalog_is_shown_and_its_change_is_not_implemented(admin: Asker) -> None:
+    one = admin.ask("GET", f"{V3}/endpoints").json["endpoints"][0]
+    assert admin.ask("GET", f"{V3}/endpoints/{one['id']}").json == {"endpoint": one}
+    assert admin.ask("GET", f"{V3}/regions/RegionOne").json["region"]["id"] == "RegionOne"
+    changes = (
+        ("POST", "services"),
+        ("POST", "endpoints"),
+        ("POST", "regions"),
+        ("PATCH", f"services/{one['service_id']}"),
+        ("DELETE", f"endpoints/{one['id']}"),
+        ("PUT", "regions/other"),
+    )
+    assert [admin.ask(method, f"{V3}/{path}", json={}).status_code for method, path in changes] == [501] * 6

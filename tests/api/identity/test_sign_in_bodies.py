@@ -19,7 +19,8 @@ def body(identity: Any, **more: Any) -> dict[str, Any]:
 
 
 def test_proofs() -> None:
-    assert sign_in(body(PASSWORD, scope=PROJECT)) == (Password(Who(name="u"), "p"), Who(name="demo"))
+    user, project = Who(name="u", domain=Who(name="Default")), Who(name="demo", domain=Who(id="default"))
+    assert sign_in(body(PASSWORD, scope=PROJECT)) == (Password(user, "p"), project)
     assert sign_in(body({"methods": ["token"], "token": {"id": "t"}}, scope="unscoped")) == (Token("t"), UNSCOPED)
     by_id = {"methods": ["application_credential"], "application_credential": {"id": "c", "secret": "s"}}
     assert sign_in(body(by_id, scope={})) == (Secret(Who(id="c"), None, "s"), None)
@@ -54,9 +55,10 @@ def test_refusal_names_the_path(given: dict[str, Any], says: str) -> None:
     assert str(refused.value).startswith(says)
 
 
-def test_other_domain_and_scope_of_a_credential_are_not_authenticated() -> None:
-    with pytest.raises(NotAuthenticated):
-        sign_in(body({**PASSWORD, "password": {"user": USER | {"domain": {"id": "other"}}}}))
+def test_a_domain_without_name_and_scope_of_a_credential_are_not_authenticated() -> None:
+    for domain in ({}, {"id": 5}, {"name": ""}):
+        with pytest.raises(NotAuthenticated):
+            sign_in(body({**PASSWORD, "password": {"user": USER | {"domain": domain}}}))
     by_id = {"methods": ["application_credential"], "application_credential": {"id": "c", "secret": "s"}}
     with pytest.raises(NotAuthenticated, match="cannot request a scope"):
         sign_in(body(by_id, scope=PROJECT))

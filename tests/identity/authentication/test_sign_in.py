@@ -17,6 +17,7 @@ from climate.identity.admin import NewUser
 from climate.identity.audit import SETUP
 from climate.identity.authentication.passwords import Passwords
 from climate.identity.authentication.sign_in import GUESSED, network_of
+from climate.identity.store.assignments import Holder
 from tests.identity.identity_factory import QUICK, Asker, Place, app_of, password_body
 
 TOKENS = "/identity/v3/auth/tokens"
@@ -318,7 +319,7 @@ def test_a_credential_may_have_less_than_its_maker_and_loses_what_he_loses(here:
     me = admin.ask("GET", TOKENS, headers={"X-Subject-Token": admin.token}).json["token"]["user"]["id"]
     made = directory.create_project(here.identity, SETUP, directory.NewProject("lab"))
     for role in ("member", "reader"):
-        roles.give(here.identity, SETUP, me, made.id, role)
+        roles.give(here.identity, SETUP, Holder(me), made.id, role)
     maker = Asker(app_of(here))
     maker.sign_in("admin", here.password("admin"), "lab")
     path = f"/identity/v3/users/{me}/application_credentials"
@@ -335,7 +336,7 @@ def test_a_credential_may_have_less_than_its_maker_and_loses_what_he_loses(here:
 
     reads, writes, both = credential("reader"), credential("member"), credential("member", "reader")
     assert [roles_by(body) for body in (reads, writes, both)] == [["reader"], ["member"], ["member", "reader"]]
-    roles.take(here.identity, SETUP, me, made.id, "member")
+    roles.take(here.identity, SETUP, Holder(me), made.id, "member")
     assert [roles_by(body) for body in (reads, writes, both)] == [["reader"], [], ["reader"]]
 
 
@@ -344,7 +345,7 @@ def test_a_role_that_is_taken_revokes_tokens_of_its_project_only(here: Place, ad
     me = shown["user"]["id"]
     lab = directory.create_project(here.identity, SETUP, directory.NewProject("lab")).id
     for role in ("member", "reader"):
-        roles.give(here.identity, SETUP, me, lab, role)
+        roles.give(here.identity, SETUP, Holder(me), lab, role)
     other = Asker(app_of(here))
     other.sign_in("demo", here.password("demo"), "lab")
     assert admin.ask("DELETE", f"/identity/v3/projects/{lab}/users/{me}/roles/member").status_code == 204

@@ -207,7 +207,7 @@ def test_revocations_of_an_older_copy_of_the_database_are_read_anew(here: Place)
     with engine.begin() as conn:
         here.identity.revoke(conn, TOKEN, "x")
     ahead = revocations.Reading(datetime.now(UTC), "9000000000:9000000000:", 9_000_000_000, ())
-    watch._view = View(0.0, ahead, {}, 0.0, watch._asked)
+    watch._view = View(0.0, ahead, {}, 0.0, watch._asked, 0)
     at[0] = 1.0
     with pytest.raises(NotAuthenticated):
         watch.check(replace(GRANT, audit_ids=("x",)))

@@ -7,7 +7,7 @@ from sqlalchemy import Connection
 
 from climate.identity.models import Project, Role, User
 from climate.identity.store import assignments, projects, roles, users
-from climate.identity.store.assignments import Filter
+from climate.identity.store.assignments import Filter, Holder
 from tests.identity.identity_factory import Place
 
 OPERATOR = Role("f" * 32, "operator", "of robots")
@@ -21,13 +21,13 @@ def conn(here: Place) -> Iterator[Connection]:
         projects.add(conn, Project("p", "lab", "", enabled=True))
         roles.add(conn, OPERATOR)
         for project_id, role in (("p", "member"), ("p", OPERATOR.id), (None, "reader")):
-            assert assignments.add(conn, "u", project_id, role)
+            assert assignments.add(conn, Holder("u"), project_id, role)
         yield conn
 
 
 def test_roles_of_a_scope_have_their_names(conn: Connection) -> None:
-    assert assignments.roles(conn, "u", "p") == [Role("member", "member"), OPERATOR]
-    assert assignments.roles(conn, "u", None) == [Role("reader", "reader")]
+    assert assignments.roles(conn, Holder("u"), "p") == [Role("member", "member"), OPERATOR]
+    assert assignments.roles(conn, Holder("u"), None) == [Role("reader", "reader")]
 
 
 @pytest.mark.parametrize(
@@ -48,14 +48,14 @@ def test_a_filter_selects_scopes_and_roles(
 
 def test_a_second_assignment_changes_nothing_and_each_is_removed_once(conn: Connection) -> None:
     for project_id, role in (("p", "member"), (None, "reader")):
-        assert not assignments.add(conn, "u", project_id, role)
-        assert assignments.remove(conn, "u", project_id, role)
-        assert not assignments.remove(conn, "u", project_id, role)
-    assert assignments.roles(conn, "u", "p") == [OPERATOR]
+        assert not assignments.add(conn, Holder("u"), project_id, role)
+        assert assignments.remove(conn, Holder("u"), project_id, role)
+        assert not assignments.remove(conn, Holder("u"), project_id, role)
+    assert assignments.roles(conn, Holder("u"), "p") == [OPERATOR]
 
 
 def test_a_deleted_role_is_taken_from_its_holders(conn: Connection) -> None:
-    assert assignments.add(conn, "u", None, OPERATOR.id)
+    assert assignments.add(conn, Holder("u"), None, OPERATOR.id)
     assert roles.holders(conn, OPERATOR.id) == [("u", "p"), ("u", None)]
     roles.remove(conn, OPERATOR.id)
     assert roles.holders(conn, OPERATOR.id) == []

@@ -14,6 +14,7 @@ from climate.domain.notifications import Notice
 from climate.identity import admin as accounts
 from climate.identity import lookup, roles
 from climate.identity.audit import SETUP
+from climate.identity.store.assignments import Holder
 from climate.service.notifications import delivery
 from tests.api.compute.api_clients import World
 from tests.api.reservation.api_clients import HOST, Person, run_due
@@ -118,7 +119,7 @@ def test_names_of_projects_users_and_their_things_are_texts(app: Flask, here: Pl
     (member,) = lookup.named_roles(here.identity, ["member"])
     for project_name in (name, f"other {name}"[:60]):
         project = accounts.create_project(here.identity, SETUP, accounts.NewProject(project_name))
-        roles.give(here.identity, SETUP, user.id, project.id, member.id)
+        roles.give(here.identity, SETUP, Holder(user.id), project.id, member.id)
     browser = Browser(app)
     assert browser.sign_in(name, "a-long-password").status_code == 303
     browser.submit("/ui/settings", "/ui/settings/feeds", name=name, scope="user")

@@ -1,0 +1,1 @@
+"""Domains, and the groups of users in them."""

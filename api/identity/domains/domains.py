@@ -1,0 +1,71 @@
+"""Domains."""
+
+from flask import Blueprint, request
+
+from api.body import read_object
+from api.identity import scopes, views
+from api.identity.domains import domain_bodies
+from api.request_context import caller, identity
+from climate.domain.policy import require
+from climate.identity import domains as verbs
+from climate.identity import lookup
+from climate.identity.admin import no_such
+from climate.identity.models import DOMAIN_ID, Domain
+
+blueprint = Blueprint("identity-domains", __name__, url_prefix="/identity/v3/domains")
+
+
+@blueprint.get("")
+def listing() -> dict[str, object]:
+    """List all domains; users who may not read all see the default one and their own."""
+    found = [views.domain(one) for one in _visible() if _fits(one)]
+    return views.listing("domains", found)
+
+
+@blueprint.post("")
+def create() -> tuple[dict[str, object], int]:
+    """Create a domain."""
+    require(caller(), "identity:admin")
+    made = verbs.create(identity(), caller(), **domain_bodies.DOMAIN.read(read_object()))
+    return {"domain": views.domain(made)}, 201
+
+
+@blueprint.get("/<domain_id>")
+def show(domain_id: str) -> dict[str, object]:
+    """Show a domain that the caller sees."""
+    found = lookup.domain(identity(), domain_id)
+    if scopes.own_user_id() is not None and found not in _visible():
+        raise no_such("domain", domain_id)
+    return {"domain": views.domain(found)}
+
+
+@blueprint.patch("/<domain_id>")
+def change(domain_id: str) -> dict[str, object]:
+    """Update the name or description of a domain, or disable it, so that its users and projects get no tokens."""
+    require(caller(), "identity:admin")
+    changed = verbs.change(identity(), caller(), domain_id, domain_bodies.CHANGED_DOMAIN.read(read_object()))
+    return {"domain": views.domain(changed)}
+
+
+@blueprint.delete("/<domain_id>")
+def remove(domain_id: str) -> tuple[str, int]:
+    """Delete a disabled domain with its users, groups and projects, which have no resources."""
+    require(caller(), "identity:admin")
+    verbs.remove(identity(), caller(), domain_id)
+    return "", 204
+
+
+def _visible() -> list[Domain]:
+    user_id = scopes.own_user_id()
+    domains = lookup.domains(identity())
+    if user_id is None:
+        return domains
+    own = {DOMAIN_ID, lookup.user(identity(), user_id).domain_id}
+    own |= {one.domain_id for one in lookup.usable_projects(identity(), user_id)}
+    return [one for one in domains if one.id in own]
+
+
+def _fits(one: Domain) -> bool:
+    enabled, name = request.args.get("enabled"), request.args.get("name")
+    is_wanted = enabled is None or one.enabled == (enabled.lower() not in ("0", "false"))
+    return is_wanted and (name is None or name.lower() == one.name.lower())

@@ -1,0 +1,104 @@
+"""Groups of users."""
+
+from flask import Blueprint, request
+
+from api.body import read_object
+from api.identity import filters, views
+from api.identity.domains import domain_bodies
+from api.identity.scopes import require_reader
+from api.request_context import caller, identity
+from climate.domain.errors import NotFound
+from climate.domain.policy import require
+from climate.identity import groups as verbs
+from climate.identity import lookup
+from climate.identity.models import Group
+
+blueprint = Blueprint("identity-groups", __name__, url_prefix="/identity/v3")
+
+
+@blueprint.get("/groups")
+def listing() -> dict[str, object]:
+    """List all groups."""
+    require_reader()
+    return _listed(lookup.groups(identity()))
+
+
+@blueprint.post("/groups")
+def create() -> tuple[dict[str, object], int]:
+    """Create a group."""
+    require(caller(), "identity:admin")
+    made = verbs.create(identity(), caller(), **domain_bodies.GROUP.read(read_object()))
+    return {"group": views.group(made)}, 201
+
+
+@blueprint.get("/groups/<group_id>")
+def show(group_id: str) -> dict[str, object]:
+    """Show a group."""
+    require_reader()
+    return {"group": views.group(lookup.group(identity(), group_id))}
+
+
+@blueprint.patch("/groups/<group_id>")
+def change(group_id: str) -> dict[str, object]:
+    """Update the name or description of a group."""
+    require(caller(), "identity:admin")
+    changed = verbs.change(identity(), caller(), group_id, domain_bodies.CHANGED_GROUP.read(read_object()))
+    return {"group": views.group(changed)}
+
+
+@blueprint.delete("/groups/<group_id>")
+def remove(group_id: str) -> tuple[str, int]:
+    """Delete a group; its members lose its roles."""
+    require(caller(), "identity:admin")
+    verbs.remove(identity(), caller(), group_id)
+    return "", 204
+
+
+@blueprint.get("/groups/<group_id>/users")
+def members(group_id: str) -> dict[str, object]:
+    """List the users in a group."""
+    require_reader()
+    users = lookup.members(identity(), group_id)
+    name = request.args.get("name")
+    found = [one for one in users if name in (None, one.name) and filters.fits(request.args, one)]
+    return views.listing("users", [views.user(one) for one in found])
+
+
+@blueprint.get("/groups/<group_id>/users/<user_id>")
+def check_member(group_id: str, user_id: str) -> tuple[str, int]:
+    """Check whether a user is in a group; clients use HEAD."""
+    require_reader()
+    if user_id not in [one.id for one in lookup.members(identity(), group_id)]:
+        raise NotFound("The user is not in this group")
+    return "", 204
+
+
+@blueprint.put("/groups/<group_id>/users/<user_id>")
+def add_member(group_id: str, user_id: str) -> tuple[str, int]:
+    """Add a user to a group."""
+    require(caller(), "identity:admin")
+    verbs.add_member(identity(), caller(), group_id, user_id)
+    return "", 204
+
+
+@blueprint.delete("/groups/<group_id>/users/<user_id>")
+def remove_member(group_id: str, user_id: str) -> tuple[str, int]:
+    """Remove a user from a group, and revoke its tokens."""
+    require(caller(), "identity:admin")
+    verbs.remove_member(identity(), caller(), group_id, user_id)
+    return "", 204
+
+
+@blueprint.get("/users/<user_id>/groups")
+def groups_of(user_id: str) -> dict[str, object]:
+    """List the groups of a user; users may see their own."""
+    if user_id != caller().user_id:
+        require_reader()
+    lookup.user(identity(), user_id)
+    return _listed(lookup.groups(identity(), user_id))
+
+
+def _listed(groups: list[Group]) -> dict[str, object]:
+    name = request.args.get("name")
+    found = [one for one in groups if name in (None, one.name) and filters.fits_domain(request.args, one)]
+    return views.listing("groups", [views.group(one) for one in found])
