@@ -15,10 +15,17 @@ from tests.web_pages.stack import Pages, running
 
 FOLDER = Path(__file__).parent.parent / "docs" / "images"
 SIZE, PHONE = (1200, 760), (375, 760)
-OF_MEMBERS = ("home", "find", "lease", "calendar", "dates", "waiting", "servers", "boot", "usage", "settings")
+SIGNED_OUT = "sign in"
+OF_MEMBERS = (
+    *("home", "leases", "find", "nothing fits", "hold", "lease", "give hosts", "delete lease", "waiting"),
+    *("all series", "series", "dates", "calendar", "month", "kiosk", "table"),
+    *("servers", "server", "asleep", "boot", "usage", "notices", "settings"),
+)
 OF_ADMINISTRATORS = {
     "board": "/ui/hosts",
     "host": "/ui/hosts/1",
+    "pool": "/ui/hosts/pools/reservation",
+    "failed events": "/ui/failed-events",
     "past": "/ui/past",
     "power": "/ui/power",
     "tree": "/ui/tree",
@@ -37,7 +44,8 @@ def main() -> int:
         paths["explain"] = f"{paths['server']}/explain"
         with sync_playwright() as playwright:
             chromium = playwright.chromium.launch(executable_path=program(), args=ARGUMENTS)
-            for view in (*OF_MEMBERS, *OF_ADMINISTRATORS, "explain"):
+            paths[SIGNED_OUT] = "/ui/sign-in"
+            for view in (SIGNED_OUT, *OF_MEMBERS, *OF_ADMINISTRATORS, "explain"):
                 _take(chromium, pages, view, paths[view], SIZE)
             for view in ON_A_PHONE:
                 _take(chromium, pages, view, paths[view], PHONE)
@@ -48,9 +56,10 @@ def main() -> int:
 def _take(chromium: Browser, pages: Pages, view: str, path: str, size: tuple[int, int]) -> None:
     """Take the picture of a view once its times and the calendar are written."""
     user = "demo" if view in OF_MEMBERS else "admin"
-    name = view if size == SIZE else f"{view}-phone"
+    name = view.replace(" ", "-") + ("" if size == SIZE else "-phone")
     with visitor(chromium, pages.url, size=size, dark=view in DARK) as somebody:
-        somebody.sign_in(user, pages.password(user))
+        if view != SIGNED_OUT:
+            somebody.sign_in(user, pages.password(user))
         page = somebody.go(path)
         if page.locator("lease-timeline").count():
             page.locator(".lt-span").first.wait_for()
