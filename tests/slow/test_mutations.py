@@ -205,7 +205,8 @@ MUTANTS = (
             (
                 "climate/domain/events/lease_events.py",
                 "at_once = [event for event in undone if event.kind is not EventKind.ADDITIONAL][:1]",
-                "at_once = sorted((e for e in undone if e.kind is not EventKind.ADDITIONAL), key=lambda e: e.run_at)[:1]",
+                "at_once = sorted((e for e in undone if e.kind is not EventKind.ADDITIONAL), "
+                "key=lambda e: e.run_at)[:1]",
             )
         ],
         ["tests/domain/events/test_lease_events.py"],
@@ -258,7 +259,8 @@ MUTANTS = (
             (
                 "climate/domain/events/lease_events.py",
                 "at_once = [event for event in undone if event.kind is not EventKind.ADDITIONAL][:1]",
-                "at_once = sorted((e for e in undone if e.kind is not EventKind.ADDITIONAL), key=lambda e: e.run_at)[:1]",
+                "at_once = sorted((e for e in undone if e.kind is not EventKind.ADDITIONAL), "
+                "key=lambda e: e.run_at)[:1]",
             ),
         ],
         [f"{HOLDS}::test_what_is_held_is_kept_and_nothing_of_it_starts"],
