@@ -1,6 +1,7 @@
 """Time of each page at the server, and of the calendar in Chromium until it is painted and while it scrolls."""
 
 import html
+import json
 import os
 import re
 import shutil
@@ -17,7 +18,9 @@ from sqlalchemy import Engine, func, select, text
 
 from api import create_app
 from benchmarks import processes, scratch, seed
+from benchmarks.client import Connection
 from benchmarks.figures import head, line, spread, timed
+from benchmarks.orders import SPEC, windows
 from climate import log_setup
 from climate.settings import Settings
 from climate.web import garbage
@@ -27,6 +30,7 @@ if TYPE_CHECKING:
 
 SERVER_HOSTS, SERVER_LEASES = 1000, 100_000
 HOSTS, LEASES = 2000, 50_000
+LEASES_PATH = "/reservation/v1/leases"
 OVER = timedelta(days=90)
 """Time in which the leases of the calendar lie: each host is in use for half of it."""
 
@@ -166,6 +170,7 @@ def _in_chromium(times: int) -> None:
             at = f"{datetime.now(UTC) + timedelta(days=7):%Y-%m-%dT00:00Z}"
             for name, span in SPANS.items():
                 _calendar(page, name, f"{settings.base_url}/ui/calendar?at={at}&span={span}", times)
+            _followed(page, settings, times)
 
 
 def _calendar(page: "Page", name: str, address: str, times: int) -> None:
@@ -189,6 +194,24 @@ def _calendar(page: "Page", name: str, address: str, times: int) -> None:
     line(f"{name}: a frame while scrolling", spread(page.evaluate(_SCROLLED, FRAMES)), "< 60 ms")
     line(f"{name}: a frame, processor time of the page", f"{1000 * (used() - before) / FRAMES:.0f} ms")
     line(f"{name}: elements of the page", page.evaluate(_NODES))
+
+
+def _followed(page: "Page", settings: Settings, times: int) -> None:
+    """Print the time from the answer to a create by the API until an open list of leases shows the lease."""
+    connection = Connection(settings, processes.token(settings, "climate"))
+    page.goto(f"{settings.base_url}/ui/leases")
+    page.locator("html[data-live=stream]").wait_for(state="attached")
+    shown = []
+    for number, (start, end) in zip(range(times), windows(datetime.now(UTC), 1), strict=False):
+        name = f"followed-{number}"
+        dates = {"start_date": f"{start:%Y-%m-%d %H:%M}", "end_date": f"{end:%Y-%m-%d %H:%M}"}
+        answer = connection.post(LEASES_PATH, json.dumps({"name": name, **dates, "reservations": [SPEC]}).encode())
+        assert answer.status == 201, answer
+        answered = time.perf_counter()
+        page.get_by_role("link", name=name, exact=True).wait_for()
+        shown.append(time.perf_counter() - answered)
+    connection.close()
+    line("a lease created by the API: until an open list shows it", spread(shown), "< 1 s")
 
 
 def _painted(page: "Page", address: str) -> float:
