@@ -1,13 +1,14 @@
 """HTTP requests to Keystone, signed with the credentials of an entry of a clouds.yaml."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 import structlog
-from keystoneauth1.exceptions import ClientException
+from keystoneauth1.exceptions import ClientException, ConnectFailure
 from keystoneauth1.exceptions import ConnectionError as NoConnection
 from keystoneauth1.session import Session
 from openstack.config import OpenStackConfig
@@ -119,18 +120,20 @@ class Keystone:
         self, method: str, path: str, headers: Mapping[str, str], *, authenticated: bool = False, **content: Any
     ) -> Response:
         """Send a request, `authenticated` by climate's own token. Raise Unavailable without an answer."""
+        request = partial(
+            self.session.request,
+            self.url + path,
+            method,
+            headers=dict(headers),
+            raise_exc=False,
+            timeout=self.seconds,
+            authenticated=authenticated,
+            log=authenticated,
+            **content,
+        )
         self.outage.enter()
         try:
-            answer: Response = self.session.request(
-                self.url + path,
-                method,
-                headers=dict(headers),
-                raise_exc=False,
-                timeout=self.seconds,
-                authenticated=authenticated,
-                log=authenticated,
-                **content,
-            )
+            answer: Response = _repeated(request) if method == "GET" else request()
         except NoConnection as error:
             self.outage.begin()
             raise self._failed(SILENT, _short(error)) from None
@@ -151,6 +154,14 @@ class Keystone:
     def _failed(self, says: str, reason: str) -> Unavailable:
         log.warning("Keystone did not validate a token", url=self.url, reason=reason)
         return Unavailable(says)
+
+
+def _repeated(request: Callable[[], Response]) -> Response:
+    """Send a request that only reads; once more if Keystone has closed the connection, as it does with idle ones."""
+    try:
+        return request()
+    except ConnectFailure:
+        return request()
 
 
 def connect(settings: Settings) -> Keystone:

@@ -58,10 +58,10 @@ def run_import(climate: Climate, data: BlazarData, *, dry_run: bool = False, res
     """
     made = planned(climate, data)
     registered = [one.number for one in made.hosts.values()] + [one.number for one in made.addresses.values()]
-    again = made.known or any(number is not None for number in registered)
-    if again and not dry_run and not resume:
+    here = sum(number is not None for number in registered)
+    if (made.known or here) and not dry_run and not resume:
         raise Conflict(
-            f"{len(made.known)} leases of this database are here already, or some of its hosts or floating IPs: "
+            f"Of this database, {len(made.known)} leases and {here} hosts and floating IPs are here already: "
             "continue an interrupted import with --resume"
         )
     if not dry_run:

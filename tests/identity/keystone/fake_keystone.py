@@ -1,6 +1,7 @@
 """A Keystone that gives the answers that a real one gave: `python -m tests.real_keystone.record_keystone`."""
 
 import json
+import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -51,6 +52,8 @@ class FakeKeystone:
     """Body of each validation instead of the right one."""
     answering: Event = field(default_factory=Event)
     """Cleared while requests wait for their answers."""
+    closing: int = 0
+    """Number of further requests at which it closes the connection instead of an answer."""
     log: list[str] = field(default_factory=list)
     services: dict[str, str] = field(default_factory=dict)
     """Maps a type to the URL of a service that the catalog has beside the recorded ones."""
@@ -151,6 +154,9 @@ def app_of(fake: FakeKeystone) -> Flask:
     def _before() -> Response | None:
         fake.log.append(f"{request.method} {request.path}")
         fake.answering.wait()
+        if fake.closing:
+            fake.closing -= 1
+            request.environ["werkzeug.socket"].shutdown(socket.SHUT_RDWR)
         return Response("", fake.status) if fake.status else None
 
     app.add_url_rule("/v3", "version", lambda: _shown(fake, "version"))

@@ -64,6 +64,26 @@ def test_a_keystone_that_hangs_is_unavailable_after_the_timeout(settings: Settin
     assert len(fake.log) == before
 
 
+def test_a_read_is_repeated_once_after_a_closed_connection(settings: Settings, fake: FakeKeystone) -> None:
+    there = connect(settings)
+    there.validate(ALPHA)
+    fake.closing = 1
+    assert there.validate(ALPHA)["user"]["name"] == "alpha"
+    assert fake.validations() == 3
+    fake.closing = 2
+    with pytest.raises(Unavailable, match="did not answer"):
+        there.validate(ALPHA)
+    assert fake.validations() == 5
+
+
+def test_a_request_that_changes_something_is_not_repeated(settings: Settings, fake: FakeKeystone) -> None:
+    there = connect(settings)
+    fake.closing = 1
+    with pytest.raises(Unavailable, match="did not answer"):
+        there.revoke(ALPHA)
+    assert fake.log.count("DELETE /v3/auth/tokens") == 1
+
+
 def test_nobody_listens(tmp_path: Path, settings: Settings) -> None:
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))

@@ -209,7 +209,7 @@ def test_a_lease_that_is_over_is_history(empty: Climate, recorded: BlazarData) -
 
 def test_a_second_import_needs_resume_and_changes_nothing(empty: Climate, recorded: BlazarData) -> None:
     first = run_import(empty, recorded)
-    with pytest.raises(Conflict, match=r"10 leases of this database are here already.*--resume"):
+    with pytest.raises(Conflict, match=r"10 leases and 9 hosts and floating IPs are here already.*--resume"):
         run_import(empty, recorded)
     with empty.engine.connect() as conn:
         before = conn.scalar(text("SELECT count(*) FROM journal"))
