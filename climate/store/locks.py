@@ -120,7 +120,8 @@ def hosts_alone(conn: Connection) -> None:
 def _held(conn: Connection) -> _Held:
     transaction = conn.get_transaction()
     held: _Held | None = conn.info.get(_STATE)
-    if held is None or held.transaction is None or held.transaction() is not transaction:
+    # The reference to a transaction that is gone is None too, as is a transaction that has not begun yet.
+    if held is None or transaction is None or held.transaction is None or held.transaction() is not transaction:
         held = conn.info[_STATE] = _Held(None if transaction is None else ref(transaction))
     return held
 

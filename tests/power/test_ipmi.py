@@ -42,7 +42,7 @@ def test_the_password_is_in_the_environment_alone(program: Callable[[str], IpmiD
     assert (tmp_path / "argv").read_text().strip() == argv
     seen = dict(line.split("=", 1) for line in (tmp_path / "env").read_text().splitlines())
     assert seen.pop("IPMI_PASSWORD") == "correct horse"
-    assert set(seen) <= {"LC_ALL", "PWD", "SHLVL", "_", "OLDPWD"}
+    assert set(seen) <= {"CLIMATE_RUN_ID", "LC_ALL", "PWD", "SHLVL", "_", "OLDPWD"}
 
 
 def test_defaults_are_what_most_controllers_have(program: Callable[[str], IpmiDriver]) -> None:

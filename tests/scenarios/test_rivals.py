@@ -1,5 +1,6 @@
 """Bookings that meet others of the same hosts: who has to wait, for what, and what becomes of it."""
 
+import gc
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
@@ -100,6 +101,19 @@ def test_what_a_winner_leaves_is_had_by_those_who_waited(climate: Climate, clock
             made = [one.result() for one in given]
     assert all(isinstance(one, Lease) for one in made)
     assert sorted(number for one in made for number in held(one)) == list(range(3, 9))
+
+
+def test_locks_of_a_transaction_that_is_gone_are_not_counted(climate: Climate) -> None:
+    """A connection may be used again, and its first statement may begin the transaction."""
+    with climate.engine.connect() as conn:
+        for is_begun in (True, False):
+            if is_begun:
+                conn.begin()
+            locks.lock_hosts(conn, [1])
+            with climate.engine.begin() as other:
+                assert list(other.scalars(text("SELECT id FROM hosts WHERE id < 3 FOR UPDATE SKIP LOCKED"))) == [2]
+            conn.commit()
+            gc.collect()
 
 
 def test_a_booking_of_one_host_locks_no_other(climate: Climate, clock: Clock) -> None:

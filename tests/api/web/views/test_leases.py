@@ -56,7 +56,7 @@ def test_a_page_names_the_parent_and_the_sub_leases(
     start = clock.time + timedelta(hours=1)
     order = SubleaseOrder("course", STRANGER.project_id, start + timedelta(hours=1), start=start, hosts=1)
     own = str(create.create(climate, MEMBER, UUID(parent), order).id)
-    assert f'<a href="/ui/leases/{own}"><code>{own}</code></a>, 1 host' in member.text(f"/ui/leases/{parent}")
+    assert f'<a href="/ui/leases/{own}">course</a>, 1 host' in member.text(f"/ui/leases/{parent}")
     text = member.text(f"/ui/leases/{own}")
     assert f'<a href="/ui/leases/{parent}">' in text
     assert f"/ui/leases/{own}/delete" in text

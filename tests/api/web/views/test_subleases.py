@@ -1,5 +1,6 @@
 """Sub-leases by a form: created without JavaScript, refused in words, and closed to everybody else."""
 
+import re
 from datetime import timedelta
 from uuid import UUID
 
@@ -56,8 +57,8 @@ def test_form_on_the_page_of_a_lease_gives_its_hosts(
 
 def test_hosts_are_given_by_name(climate: Climate, parent: str, filled: Fields, member: Browser) -> None:
     page, action = paths(parent)
-    assert 'name="host" value="h1"' in member.text(page)
-    names = [name for name in ("h1", "h2", "h3") if f'value="{name}"' in member.text(page)]
+    names = re.findall(r'name="host" value="(h\d)"', member.text(page))
+    assert len(names) == 3
     form = member.form(page, action)
     fields = {**form.fields, **filled, "hosts": "", "host": names[:2]}
     assert member.post(action, fields).status_code == 303
