@@ -162,6 +162,7 @@ MUTANTS = (
                 "key_share=True, skip_locked=True)",
                 "key_share=True)",
             ),
+            ("climate/domain/events/lease_events.py", "if status not in EVENT_MOVES[event.status]:", "if not status:"),
         ],
         [f"{RACES}::test_an_event_is_not_claimed_beside_a_rival_that_is_about_to_commit"],
     ),
