@@ -64,6 +64,7 @@ def pytest_configure() -> None:
 
 LONGEST_FIRST = (
     "tests/slow",
+    "tests/web_pages",
     "tests/cli/test_whole_demo",
     "tests/system",
     "tests/runner/test_by_url",
