@@ -43,7 +43,7 @@ def test_lease_from_the_search_to_its_end(open_browser: Open, pages: Pages) -> N
         pages.climate("lease", "wait", "by-keyboard")
         page.reload()
         press(page, "Boot a server", "link")
-        reach(page, page.get_by_label("Name"))
+        reach(page, page.get_by_label("Name", exact=True))
         keys.type("node-k")
         press(page, "Boot")
         page.get_by_role("heading", name="node-k").wait_for()

@@ -74,7 +74,7 @@ def test_page_of_a_lease_shows_a_change_and_keeps_what_is_typed(open_browser: Op
         demo.sign_in("demo", pages.password("demo"))
         page = demo.go(f"/ui/leases/{lease}")
         is_live(page)
-        name = page.get_by_label("Name")
+        name = page.get_by_label("Name", exact=True)
         name.fill("half a na")
         pages.climate("lease", "extend", "followed", "1h")
         page.locator(".history li").nth(1).wait_for()
