@@ -98,14 +98,15 @@ def quantity(shown: str) -> tuple[float | None, str]:
 
 def parse(printed: str) -> list[Figure]:
     """Return the figures of tables as `head` and `line` print them."""
-    figures, table = [], ""
+    figures, table, before = [], "", None
     for text in printed.splitlines():
         found = _LINE.fullmatch(text)
         if found:
             shown = found["shown"].partition("   (")[0]
             figures.append(Figure(table, found["name"].strip(), shown, *quantity(shown)))
-        elif text.strip() and not text.startswith(" "):
+        elif before == "" and text:  # lines of other components follow no blank line
             table = text
+        before = text
     return figures
 
 

@@ -56,6 +56,7 @@ def test_figures_begin_with_a_quantity(shown: str, quantity: tuple[float | None,
 def test_printed_tables_are_read_again(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     known = len(figures.RECORD)
     figures.head("Leases, made at once")
+    print("The password of user admin is 2tRkGs  (kept in /tmp/admin-password)")
     figures.line("creates", "216/s", "250/s", "4.9/s")
     with figures.step("writing leases"):
         pass
