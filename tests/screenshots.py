@@ -17,15 +17,18 @@ FOLDER = Path(__file__).parent.parent / "docs" / "images"
 SIZE, PHONE = (1200, 760), (375, 760)
 SIGNED_OUT = "sign in"
 OF_MEMBERS = (
-    *("home", "leases", "find", "nothing fits", "hold", "lease", "give hosts", "delete lease", "waiting"),
-    *("all series", "series", "dates", "calendar", "month", "kiosk", "table"),
-    *("servers", "server", "asleep", "boot", "usage", "notices", "settings"),
+    *("home", "leases", "find", "nothing fits", "hold", "lease", "as it was", "give hosts", "delete lease"),
+    *("waiting", "preemptible", "all series", "series", "delete series", "dates"),
+    *("calendar", "month", "three months", "kiosk", "table", "servers", "server", "delete server", "asleep", "boot"),
+    *("usage", "notices", "settings", "error"),
 )
 OF_ADMINISTRATORS = {
     "board": "/ui/hosts",
     "host": "/ui/hosts/1",
     "pool": "/ui/hosts/pools/reservation",
     "failed events": "/ui/failed-events",
+    "given up": "/ui/notices?failed=1&all=1",
+    "all leases": "/ui/leases?all=1",
     "past": "/ui/past",
     "power": "/ui/power",
     "tree": "/ui/tree",
@@ -60,7 +63,7 @@ def _take(chromium: Browser, pages: Pages, view: str, path: str, size: tuple[int
     with visitor(chromium, pages.url, size=size, dark=view in DARK) as somebody:
         if view != SIGNED_OUT:
             somebody.sign_in(user, pages.password(user))
-        page = somebody.go(path)
+        page = somebody.go(path, 404 if view == "error" else 200)
         if page.locator("lease-timeline").count():
             page.locator(".lt-span").first.wait_for()
             page.locator(".lt-count").first.wait_for(state="attached")
