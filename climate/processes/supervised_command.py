@@ -40,11 +40,10 @@ class End(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """End of a run, with its exit status or the error of its start."""
+    """End of a run, with its exit status, its limit in seconds, or the error of its start."""
 
     end: End
     detail: str = ""
-    seconds: float = 0
 
     @property
     def failure(self) -> str:
@@ -53,7 +52,7 @@ class Outcome:
             case End.EXITED:
                 return "" if self.detail == "0" else f"ended with status {self.detail}"
             case End.TIMED_OUT:
-                return f"took longer than {self.seconds:g} seconds"
+                return f"took longer than {self.detail} seconds"
             case End.NOT_STARTED:
                 return f"cannot be run: {self.detail}"
         return "was lost"
@@ -79,7 +78,7 @@ def outcome(run: Run, supervisor: "subprocess.Popen[bytes]") -> Outcome:
         case ["ended", status]:
             return Outcome(End.EXITED, status)
         case ["timeout"]:
-            return Outcome(End.TIMED_OUT, seconds=run.seconds)
+            return Outcome(End.TIMED_OUT, f"{run.seconds:g}")
         case ["failed", error]:
             return Outcome(End.NOT_STARTED, error)
     # Somebody has killed only the supervisor.

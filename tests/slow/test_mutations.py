@@ -98,7 +98,7 @@ MUTANTS = (
         [
             (
                 "climate/store/allocation/host_queries.py",
-                "few_anywhere=_looked_at_again(anywhere.where(suitable)),",
+                "few_anywhere=_looked_at_again(anywhere.where(usable)),",
                 "few_anywhere=_looked_at_again(anywhere),",
             )
         ],

@@ -1,6 +1,7 @@
 """Domains as rows; the default domain has none."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from sqlalchemy import Column, ColumnElement, Connection, Row, delete, exists, func, insert, literal, select, update
@@ -58,15 +59,7 @@ def none_disabled(*columns: Column[str]) -> ColumnElement[bool]:
 
 
 def add(conn: Connection, domain: Domain) -> None:
-    conn.execute(
-        insert(domains).values(
-            id=domain.id,
-            name=domain.name,
-            description=domain.description,
-            enabled=domain.enabled,
-            extra=dict(domain.extra),
-        )
-    )
+    conn.execute(insert(domains).values(**asdict(domain)))
 
 
 def change(conn: Connection, domain_id: str, changes: Mapping[str, object]) -> None:

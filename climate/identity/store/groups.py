@@ -1,6 +1,7 @@
 """Groups of users as rows, and the roles that users have by them."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from sqlalchemy import Connection, Row, Subquery, delete, insert, select, update
@@ -59,15 +60,7 @@ def lock(conn: Connection, group_id: str) -> Group | None:
 
 
 def add(conn: Connection, group: Group) -> None:
-    conn.execute(
-        insert(groups).values(
-            id=group.id,
-            name=group.name,
-            description=group.description,
-            domain_id=group.domain_id,
-            extra=dict(group.extra),
-        )
-    )
+    conn.execute(insert(groups).values(**asdict(group)))
 
 
 def change(conn: Connection, group_id: str, changes: Mapping[str, object]) -> None:

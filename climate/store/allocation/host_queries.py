@@ -138,12 +138,13 @@ def search(requirement: Requirement, has_own: bool, weighs_losses: bool = False)
     number = func.unnest(_numbers("numbers")).table_valued("number", with_ordinality="place").render_derived()
     among = select(number.c.number).join(hosts, hosts.c.id == number.c.number).order_by(number.c.place)
     one = _one_host(allocations.c.host).op("&&")(_one_host(number.c.number))
-    anywhere = _anywhere(and_(_matches(requirement), _not_excluded()))
+    usable = and_(_matches(requirement), _not_excluded())
+    anywhere = _anywhere(usable)
     return Search(
         best=best,
         quick=best.with_for_update(of=hosts, key_share=True, skip_locked=True),
         anywhere=anywhere.with_for_update(of=hosts, key_share=True, skip_locked=True),
-        few_anywhere=_looked_at_again(anywhere.where(suitable)),
+        few_anywhere=_looked_at_again(anywhere.where(usable)),
         still_free=among.where(suitable, _free(allocations.c.host == number.c.number, has_own)),
         few_still_free=among.where(suitable, _free(one, has_own)),
         candidates=_candidates(and_(suitable, _free(_on_host, has_own)), weighs_losses),
