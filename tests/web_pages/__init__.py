@@ -1,0 +1,1 @@
+"""The pages in Chromium, before a running climate."""
