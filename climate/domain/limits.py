@@ -179,10 +179,10 @@ def most(limit: Limit, taken: Use, window: Period, days: timedelta) -> float:
     course = _Course.of(taken.edges, COUNTED[limit])
     if limit is not Limit.HOST_HOURS:
         return float(course.most(window))
-    return max(
-        course.within(start, start + days) / HOUR
-        for start in _starts({window.start, window.end, *course.times}, window, days)
-    )
+    # Hours grow until the period begins where the level rises, or ends where it falls.
+    starts = {at if step > 0 else at - days for at, step in course.steps.items()}
+    inside = (start for start in starts if window.start - days < start < window.end)
+    return max(course.within(start, start + days) / HOUR for start in (window.start - days, window.end, *inside))
 
 
 def _over(points: Sequence[Point], value: float, *, even: bool) -> Iterator[Point]:
@@ -273,16 +273,20 @@ class _Course:
     levels: tuple[int, ...]
     spent: tuple[timedelta, ...]
     """Sums up to each time, as time multiplied by the level."""
+    steps: Mapping[datetime, int]
+    """Difference of the level at each time."""
 
     @classmethod
     def of(cls, edges: Sequence[Edge], counted: Callable[[Edge], int]) -> Self:
         steps: dict[datetime, int] = {}
         for edge in edges:
-            steps[edge.at] = steps.get(edge.at, 0) + counted(edge)
+            step = counted(edge)
+            if step:
+                steps[edge.at] = steps.get(edge.at, 0) + step
         times = tuple(sorted(steps))
         levels = tuple(accumulate(steps[at] for at in times))
         pieces = [(later - at) * level for (at, later), level in zip(pairwise(times), levels, strict=False)]
-        return cls(times, levels, tuple(accumulate(pieces, initial=timedelta(0))) if times else ())
+        return cls(times, levels, tuple(accumulate(pieces, initial=timedelta(0))) if times else (), steps)
 
     def at(self, moment: datetime) -> int:
         place = bisect_right(self.times, moment) - 1
