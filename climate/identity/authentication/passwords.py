@@ -23,12 +23,15 @@ PATIENCE = 20.0
 class Passwords:
     """Hashes and verifies passwords; a hash takes 64 MiB for about 50 ms, so their number at once is limited.
 
-    `at_once` run concurrently, `waiting` more wait for their turn, and others are refused. Sign-ins therefore never
-    occupy all threads of a process. A password that was verified within the last minute needs no hash; a changed one
-    does, because the stored hash is a part of the key in the cache.
+    `at_once` run concurrently, `waiting` more wait for their turn up to `patience` seconds, and others are refused.
+    Sign-ins therefore never occupy all threads of a process. A password that was verified within the last minute needs
+    no hash; a changed one does, because the stored hash is a part of the key in the cache.
     """
 
-    def __init__(self, hasher: PasswordHasher | None = None, at_once: int = 2, waiting: int = 2) -> None:
+    def __init__(
+        self, hasher: PasswordHasher | None = None, at_once: int = 2, waiting: int = 2, patience: float = PATIENCE
+    ) -> None:
+        self._patience = patience
         self._hasher = hasher or PasswordHasher()
         self._turns = BoundedSemaphore(at_once)
         self._seats = BoundedSemaphore(at_once + waiting)
@@ -40,7 +43,7 @@ class Passwords:
         if not self._seats.acquire(blocking=False):
             raise TooManyRequests(BUSY)
         try:
-            if not self._turns.acquire(timeout=PATIENCE):
+            if not self._turns.acquire(timeout=self._patience):
                 raise TooManyRequests(BUSY)
             try:
                 yield

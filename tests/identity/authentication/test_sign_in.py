@@ -188,7 +188,8 @@ class Gate(Passwords):
 
 def test_a_burst_of_sign_ins_leaves_threads_to_those_who_have_signed_in(here: Place, demo: Asker) -> None:
     hasher = Held()
-    app = app_of(replace(here, identity=replace(here.identity, passwords=Passwords(hasher, at_once=2, waiting=1))))
+    passwords = Passwords(hasher, at_once=2, waiting=1, patience=0.5)
+    app = app_of(replace(here, identity=replace(here.identity, passwords=passwords)))
     with ThreadPoolExecutor(8) as threads:
         burst = [threads.submit(Asker(app).sign_in, f"unknown-{number}", "wrong") for number in range(60)]
         assert all(hasher.begun.acquire(timeout=30) for _ in range(2))
