@@ -140,39 +140,40 @@ _USE = """
         FROM leases l CROSS JOIN {END} CROSS JOIN {START}
         WHERE l.project_id = :project_id AND l.gone AND l.end_date > '{over_from}' AND e.due_at > :from_
             AND l.parent IS NULL AND s.token > 0),
+    taken AS MATERIALIZED (
+        SELECT o.id, o.start, o.until, r.id AS reservation_id, r.parts, r.sublets
+        FROM own o JOIN reservations r ON r.lease_id = o.id
+        WHERE o.until > o.start AND o.start < :until AND o.until > :from_),
     kept AS MATERIALIZED (
         SELECT reservation_id, during, amount FROM inventory_allocations
         WHERE state IN ('held', 'active') AND upper(during) >= :forever),
     held AS (
-        SELECT o.start, o.until, count(*) FILTER (WHERE a.slots = 0 AND NOT a.preemptible) AS hosts,
+        SELECT t.start, t.until, count(*) FILTER (WHERE a.slots = 0 AND NOT a.preemptible) AS hosts,
             sum(a.slots) AS slots, 0 AS addresses, 0 AS storage_gb, count(*) FILTER (WHERE a.preemptible) AS preemptible
-        FROM own o JOIN reservations r ON r.lease_id = o.id JOIN allocations a ON a.reservation_id = r.id
-        WHERE o.until > o.start AND o.start < :until AND o.until > :from_
-        GROUP BY o.id, o.start, o.until
+        FROM taken t JOIN allocations a USING (reservation_id)
+        GROUP BY t.id, t.start, t.until
         UNION ALL
-        SELECT o.start, o.until,
+        SELECT t.start, t.until,
             sum(CASE WHEN (p ->> 'hosts')::int > 0 OR p ->> 'state' = 'released' THEN (p ->> 'hosts')::int
                 ELSE (p ->> 'most')::int END), 0, 0, 0, 0
-        FROM own o JOIN reservations r ON r.lease_id = o.id CROSS JOIN LATERAL jsonb_array_elements(r.parts) p
-        WHERE o.until > o.start AND o.start < :until AND o.until > :from_ AND r.parts <> '[]'
-        GROUP BY o.id, o.start, o.until
+        FROM taken t CROSS JOIN LATERAL jsonb_array_elements(t.parts) p
+        WHERE t.parts <> '[]'
+        GROUP BY t.id, t.start, t.until
         UNION ALL
         -- Hosts in sub-leases count as those of the parent.
-        SELECT o.start, o.until, count(*), 0, 0, 0, 0
-        FROM own o JOIN reservations r ON r.lease_id = o.id CROSS JOIN LATERAL jsonb_array_elements(r.sublets) s
-        WHERE o.until > o.start AND o.start < :until AND o.until > :from_ AND r.{SUBLET}
-            AND (s ->> 'taken')::boolean
-        GROUP BY o.id, o.start, o.until
+        SELECT t.start, t.until, count(*), 0, 0, 0, 0
+        FROM taken t CROSS JOIN LATERAL jsonb_array_elements(t.sublets) s
+        WHERE t.{SUBLET} AND (s ->> 'taken')::boolean
+        GROUP BY t.id, t.start, t.until
         UNION ALL
-        SELECT o.start, o.until, 0, 0, count(*), 0, 0
-        FROM own o JOIN reservations r ON r.lease_id = o.id JOIN floating_allocations f ON f.reservation_id = r.id
-        WHERE o.until > o.start AND o.start < :until AND o.until > :from_
-        GROUP BY o.id, o.start, o.until
+        SELECT t.start, t.until, 0, 0, count(*), 0, 0
+        FROM taken t JOIN floating_allocations f USING (reservation_id)
+        GROUP BY t.id, t.start, t.until
         UNION ALL
-        SELECT o.start, o.until, 0, 0, 0, sum(f.amount), 0
-        FROM own o JOIN reservations r ON r.lease_id = o.id JOIN inventory_allocations f ON f.reservation_id = r.id
-        WHERE o.until > o.start AND o.start < :until AND o.until > :from_ AND upper(f.during) < :forever
-        GROUP BY o.id, o.start, o.until
+        SELECT t.start, t.until, 0, 0, 0, sum(f.amount), 0
+        FROM taken t JOIN inventory_allocations f USING (reservation_id)
+        WHERE upper(f.during) < :forever
+        GROUP BY t.id, t.start, t.until
         UNION ALL
         -- What is kept outlasts its lease.
         SELECT lower(f.during), upper(f.during), 0, 0, 0, f.amount, 0
