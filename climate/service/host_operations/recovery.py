@@ -1,6 +1,6 @@
 """Return of hosts from maintenance or failure: to their lease, to recycling, or to their pool."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
@@ -26,6 +26,9 @@ from climate.store import locks
 from climate.store.hosts import cleaning, health, maintenance, pool_membership
 from climate.store.hosts.health import Running
 from climate.store.leases import event_claims, leases
+
+MOST_AT_ONCE = 100
+"""Maximum number of hosts that one round returns; the claims of all of them last as long as HANDS_ON."""
 
 log = structlog.get_logger(__name__)
 
@@ -61,11 +64,11 @@ def bring_back(climate: Climate, hosts: Collection[int], back: Return) -> frozen
     A host returns to the running lease that holds it. Otherwise it goes to recycling if it has servers or hosts
     are cleaned after leases, and else to its pool. Hosts in a maintenance window stay until it is over, and hosts
     with a running cleaning hook until that has ended. The next round retries requests that the cloud cannot carry
-    out now.
+    out now, and returns hosts beyond MOST_AT_ONCE.
     """
     if not hosts:
         return frozenset()
-    returning_hosts = run(climate, _find_returning, climate, hosts)
+    returning_hosts = run(climate, _find_returning, climate, _portion(sorted(hosts), climate.chance()))
     lease_pools = cache(lambda: frozenset(climate.cloud.pools()))
     try:
         return frozenset(
@@ -73,6 +76,12 @@ def bring_back(climate: Climate, hosts: Collection[int], back: Return) -> frozen
         )
     finally:
         run(climate, pool_membership.leave, [returning.place.host for returning in returning_hosts])
+
+
+def _portion(hosts: Sequence[int], chance: float) -> Collection[int]:
+    """Return the hosts of one round. It starts anywhere, so that hosts which cannot return yet keep no others back."""
+    first = int(chance * len(hosts)) if len(hosts) > MOST_AT_ONCE else 0
+    return [*hosts[first:], *hosts[:first]][:MOST_AT_ONCE]
 
 
 def _find_returning(conn: Connection, climate: Climate, hosts: Collection[int]) -> list[_Returning]:

@@ -1,5 +1,6 @@
 """Hosts that the cloud says are down fail after a while, and come back after as long."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
@@ -11,6 +12,8 @@ from climate.domain.errors import Busy, Conflict, Forbidden, InvalidInput, NotFo
 from climate.domain.facts import HostMoved, HostSwitched
 from climate.domain.hosts.pools import Pool
 from climate.service.host_operations import failures
+from climate.service.host_operations.recovery import MOST_AT_ONCE
+from climate.service.hosts import inventory
 from climate.service.journal import check
 from climate.store.hosts import pool_membership
 from climate.store.journal import journal
@@ -192,6 +195,28 @@ def test_hosts_of_a_lease_return_without_reading_all_of_it_for_each(
         )
     assert reads[0] == reads[1], "as often for five hosts as for one"
     assert held(get(climate, lease)) == set(range(1, 9))
+
+
+def test_many_hosts_return_in_portions(climate: Climate, clock: Clock, cloud: FakeCloud) -> None:
+    names = [f"h{number}" for number in range(9, 9 + MOST_AT_ONCE + 5)]
+    cloud.set_hosts([*cloud.hosts.values(), *map(cloud_host, names)])
+    numbers = [int(inventory.register(climate, ADMIN, name, {}).id) for name in names]
+    fall_ill(climate, clock, *numbers)
+    assert failed_of(climate, numbers) == len(numbers)
+    for name in names:
+        cloud.unwell.pop(name)
+    failures.look(climate)
+    clock.forward(seconds=60)
+    failures.look(climate)
+    assert failed_of(climate, numbers) == 5
+    failures.look(climate)
+    assert failed_of(climate, numbers) == 0
+    assert check.differences(climate) == []
+
+
+def failed_of(climate: Climate, numbers: Sequence[int]) -> int:
+    with climate.engine.connect() as conn:
+        return sum(one.pool is Pool.FAILED for one in pool_membership.of(conn, numbers).values())
 
 
 def is_whole_lease(statement: str) -> bool:
