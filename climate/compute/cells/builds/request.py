@@ -1,6 +1,6 @@
 """Build in the form sent down the tree of cells: servers with names and ids, flavor and image by name."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, Self
 
@@ -83,17 +83,74 @@ class Build:
 
 _LATER: Mapping[str, Any] = {"cell": None, "whole": 0, "first": 0, "config_drive": False, "public_key": None}
 """Optional fields, sent only with a value."""
-_TUPLES = ("server_ids", "access")
-_TEXTS = ("build_id", "project_id", "user_id", "name", "flavor", "request_id")
+_TUPLES = ("server_ids", "networks", "access")
+FAMILIES = (4, 6)
+"""Versions of IP of the access addresses."""
+
+
+def _is_text(given: object) -> bool:
+    return isinstance(given, str)
+
+
+def _is_text_or_none(given: object) -> bool:
+    return isinstance(given, str | None)
+
+
+def _is_count(given: object) -> bool:
+    return isinstance(given, int) and not isinstance(given, bool) and 0 <= given < 2**31
+
+
+def _is_flag(given: object) -> bool:
+    return isinstance(given, bool)
+
+
+def _are_texts(given: object) -> bool:
+    return isinstance(given, list | tuple) and all(isinstance(item, str) for item in given)
+
+
+def _is_mapping(given: object) -> bool:
+    return isinstance(given, dict) and _are_texts(list(given))
+
+
+def _are_ids(given: object) -> bool:
+    return _are_texts(given) and bool(given)
+
+
+def _are_networks(given: object) -> bool:
+    return given is None or _are_texts(given)
+
+
+def _are_texts_by_name(given: object) -> bool:
+    return isinstance(given, dict) and _are_texts([*given, *given.values()])
+
+
+def _are_addresses(given: object) -> bool:
+    """Return whether it is a pair of one address of IPv4 and one of IPv6, each of which may be missing."""
+    return isinstance(given, list | tuple) and len(given) == len(FAMILIES) and all(map(_is_text_or_none, given))
+
+
+_CHECKS: Sequence[tuple[str, Callable[[object], bool], Sequence[str]]] = (
+    ("ids and names", _is_text, ("build_id", "project_id", "user_id", "name", "flavor", "request_id")),
+    ("ids and names", _are_ids, ("server_ids",)),
+    ("place in its request", _is_count, ("whole", "first")),
+    ("number of servers", _is_count, ("least",)),
+    ("memory", _is_count, ("ram_mb",)),
+    ("public key", _is_text_or_none, ("public_key",)),
+    ("options", _is_text_or_none, ("image", "zone", "destination", "key_name", "user_data", "description", "cell")),
+    ("options", _is_flag, ("admin", "reserved", "config_drive")),
+    ("networks", _are_networks, ("networks",)),
+    ("image properties and hints", _is_mapping, ("image_properties", "hints")),
+    ("metadata and addresses", _are_texts_by_name, ("metadata", "addresses")),
+    ("access addresses", _are_addresses, ("access",)),
+)
+"""Fields of a message, each with the check of its value and the words for a refusal."""
 
 
 def _check_values(given: Mapping[str, Any]) -> None:
-    if not all(isinstance(given.get(name), str) for name in _TEXTS) or not _are_texts(given.get("server_ids")):
-        raise BadMessage("The build has no usable ids and names")
-    if not all(_is_count(given.get(name, 0)) for name in ("whole", "first")):
-        raise BadMessage("The build has no usable place in its request")
-    if not isinstance(given.get("public_key"), str | None):
-        raise BadMessage("The build has no usable public key")
+    """Raise BadMessage for a value of the wrong kind. A missing field is another error, or has its default."""
+    for words, fits, names in _CHECKS:
+        if not all(fits(given[name]) for name in names if name in given):
+            raise BadMessage(f"The build has no usable {words}")
 
 
 def read(kwargs: Mapping[str, Any]) -> Build:
@@ -102,10 +159,9 @@ def read(kwargs: Mapping[str, Any]) -> Build:
     if not isinstance(given, dict) or not {one.name for one in fields(Build)}.issuperset(given):
         raise BadMessage("The build is malformed")
     _check_values(given)
-    tuples = {name: tuple(given[name]) for name in _TUPLES if name in given}
-    networks = given.get("networks")
+    tuples = {name: tuple(given[name]) for name in _TUPLES if given.get(name) is not None}
     try:
-        return Build(**{**given, **tuples, "networks": None if networks is None else tuple(networks)})
+        return Build(**{**given, **tuples})
     except TypeError:
         raise BadMessage("The build is incomplete") from None
 
@@ -210,11 +266,3 @@ def _label(labels: Mapping[str, str], network_id: str) -> str:
     if network_id not in labels:
         raise BadRequest(f"Network {network_id} could not be found.")
     return labels[network_id]
-
-
-def _is_count(given: object) -> bool:
-    return isinstance(given, int) and not isinstance(given, bool) and 0 <= given < 2**31
-
-
-def _are_texts(given: object) -> bool:
-    return isinstance(given, list | tuple) and bool(given) and all(isinstance(item, str) for item in given)
