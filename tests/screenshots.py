@@ -52,6 +52,7 @@ def main() -> int:
                 _take(chromium, pages, view, paths[view], SIZE)
             for view in ON_A_PHONE:
                 _take(chromium, pages, view, paths[view], PHONE)
+            _take_move(chromium, pages)
             chromium.close()
     return 0
 
@@ -70,6 +71,13 @@ def _take(chromium: Browser, pages: Pages, view: str, path: str, size: tuple[int
         elif page.locator("time").count():
             page.locator("time[data-done]").first.wait_for(state="attached")
         page.screenshot(path=str(FOLDER / f"{name}.png"))
+
+
+def _take_move(chromium: Browser, pages: Pages) -> None:
+    """Take the picture of the preview of a move of all hosts of the pool, some of which leases have."""
+    with visitor(chromium, pages.url, size=SIZE) as admin:
+        admin.sign_in("admin", pages.password("admin"))
+        admin.preview_move("failed").screenshot(path=str(FOLDER / "move.png"))
 
 
 if __name__ == "__main__":

@@ -61,6 +61,18 @@ class Visitor:
         self.page.get_by_role("button", name="Sign in").click()
         self.page.get_by_role("button", name="Sign out").wait_for()
 
+    def preview_move(self, pool: str, *hosts: str) -> Page:
+        """Open the preview of a move from the board of pools; without names, of all hosts in the reservation pool."""
+        page = self.go("/ui/hosts")
+        named = [page.get_by_label(f"Choose {host}") for host in hosts]
+        for box in named or page.locator('[data-pool="reservation"]').get_by_label("Choose").all():
+            box.check()
+        page.get_by_label("Move chosen hosts to").select_option(pool)
+        page.get_by_label("Reason").fill("new disks")
+        page.get_by_role("button", name="Preview").click()
+        page.get_by_role("heading", name=f"Move to {pool}").wait_for()
+        return page
+
     def check_accessible(self) -> None:
         """Fail with what axe-core finds wrong on the page, once its calendar is drawn."""
         if (calendar := self.page.locator(".lt-grid")).count():

@@ -4,6 +4,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.system.api_client import Api
+from tests.web_pages.chromium import NARROW, WIDE
 from tests.web_pages.conftest import Open
 from tests.web_pages.stack import Pages
 from tests.web_pages.test_keyboard import press, reach
@@ -40,3 +41,17 @@ def test_dragging_a_host_opens_the_preview(open_browser: Open, pages: Pages) -> 
         card.drag_to(page.locator('[data-pool="failed"]'))
         expect(page.get_by_role("heading", name="Move to failed")).to_be_visible()
         expect(page.get_by_role("rowheader", name="gpu-1")).to_be_visible()
+
+
+@pytest.mark.parametrize(
+    ("size", "dark", "scripts"), [(WIDE, False, True), (NARROW, True, True), (NARROW, False, False)]
+)
+def test_preview_of_a_move_is_accessible(
+    open_browser: Open, pages: Pages, size: tuple[int, int], dark: bool, scripts: bool
+) -> None:
+    with open_browser(size=size, dark=dark, scripts=scripts) as admin:
+        admin.sign_in("admin", pages.password("admin"))
+        admin.preview_move("failed", "gpu-1")
+        admin.check_no_sideways_scrolling()
+        if scripts:
+            admin.check_accessible()

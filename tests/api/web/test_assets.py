@@ -90,3 +90,10 @@ def test_every_answer_restricts_what_the_browser_does(app: Flask) -> None:
 def test_each_view_names_the_action_that_it_is(app: Flask) -> None:
     views = {name: view for name, view in app.view_functions.items() if name.startswith(f"{blueprint.name}.")}
     assert [name for name, view in views.items() if not getattr(view, "action", "")] == []
+
+
+def test_pages_of_administrators_have_the_style_of_their_links() -> None:
+    pages = {page.name: page.read_text(encoding="utf-8") for page in TEMPLATES}
+    with_links = {name for name, page in pages.items() if "{{ admin_links(" in page}
+    assert with_links
+    assert {name for name in with_links if "asset('hosts.css')" not in pages[name]} == set()
