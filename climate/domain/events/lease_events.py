@@ -142,13 +142,18 @@ def due(lease: Lease, now: datetime) -> list[Event]:
     """Return the events of the lease of which one may be claimed now, most urgent first."""
     if any(event.status is IN_PROGRESS for event in lease.events):
         return []
+    # At the same time, an additional event comes before the end and after the start.
+    at_once = sorted(_at_once(lease), key=lambda event: (event.due_at, lease.events.index(event)))
+    return [event for event in at_once if event.run_at <= now]
+
+
+def _at_once(lease: Lease) -> list[Event]:
+    """Return the next event of the engine, and the additional ones unless it is a gate."""
     undone = [event for event in lease.events if event.status is UNDONE]
     at_once = [event for event in undone if event.kind is not EventKind.ADDITIONAL][:1]
     if not at_once or at_once[0].kind not in GATES:
         at_once += [event for event in undone if event.kind is EventKind.ADDITIONAL]
-    # At the same time, an additional event comes before the end and after the start.
-    at_once.sort(key=lambda event: (event.due_at, lease.events.index(event)))
-    return [event for event in at_once if event.run_at <= now]
+    return at_once
 
 
 def additional(
