@@ -5,7 +5,7 @@ added. Before a host is released its row is locked and checked again. Every allo
 first, so none can be added in between.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -119,10 +119,7 @@ def carry_out(conn: Connection, climate: Climate, explained: Explained) -> list[
     chosen = {one.host: one for one in explained.plan.moves if one.step in GOES_TO}
     if not chosen:
         return []
-    present = pool_membership.of(conn, chosen, lock=True)
-    same = [place for place in present.values() if place.version == explained.places[place.host].version]
-    bound = _bound(conn, [place for place in same if place.pool is Pool.RESERVATION])
-    free = [place for place in same if place.host not in bound]
+    free = _still_free(conn, explained, chosen)
     now, tokens = climate.now(conn), event_claims.tokens(conn, len(free)) if free else []
     changes = [
         (place, [HostMoved(now, GOES_TO[chosen[place.host].step], chosen[place.host].reason, token)])
@@ -131,3 +128,11 @@ def carry_out(conn: Connection, climate: Climate, explained: Explained) -> list[
     for place in free:
         log.info("reservation pool resized", host=place.name, step=chosen[place.host].step)
     return pool_membership.record(conn, AUTHOR, changes)
+
+
+def _still_free(conn: Connection, explained: Explained, numbers: Collection[int]) -> list[HostPlace]:
+    """Lock these hosts; return those that are unchanged since the plan was made, and not bound to the pool."""
+    present = pool_membership.of(conn, numbers, lock=True)
+    same = [place for place in present.values() if place.version == explained.places[place.host].version]
+    bound = _bound(conn, [place for place in same if place.pool is Pool.RESERVATION])
+    return [place for place in same if place.host not in bound]
