@@ -91,19 +91,24 @@ def _situation(
     conn: Connection, rules: Rules, now: datetime, hosts: Sequence[HostPlace], known: Mapping[str, int]
 ) -> Situation:
     open_ones = [place for place in hosts if place.reservable]
-    members = [place for place in open_ones if place.pool is Pool.RESERVATION]
-    bound = _bound(conn, members)
+    members = _members(conn, [place for place in open_ones if place.pool is Pool.RESERVATION])
     levels = backlog.levels(conn, Period(now, now + rules.horizon)) if rules.horizon else []
     return Situation(
         now,
         size=sum(place.home is Pool.RESERVATION and place.pool is not Pool.FAILED for place in open_ones),
         backlog=levels,
-        members=[Member(place.host, place.since, bound.get(place.host, "")) for place in members],
+        members=members,
         draining=[place.host for place in open_ones if place.pool is Pool.DRAINING],
         candidates=[
             Candidate(place.host, known.get(place.name)) for place in open_ones if place.pool is Pool.MULTI_TENANT
         ],
     )
+
+
+def _members(conn: Connection, hosts: Sequence[HostPlace]) -> list[Member]:
+    """Return the hosts of the pool, each with the reason that keeps it there, if there is one."""
+    bound = _bound(conn, hosts)
+    return [Member(place.host, place.since, bound.get(place.host, "")) for place in hosts]
 
 
 def _bound(conn: Connection, hosts: Sequence[HostPlace]) -> Mapping[int, str]:
