@@ -1,6 +1,6 @@
 """Filters and pages of Network API lists."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from flask import request
 
@@ -39,10 +39,14 @@ def _fits(value: object, wanted: set[str]) -> bool:
         return str(value).lower() in wanted
     objects = [entry for entry in value if isinstance(entry, dict)]
     pairs = [f"{key}={part}" for entry in objects for key, part in entry.items()]
-    parts = [text.removeprefix(PART) for text in wanted if text.startswith(PART)]
-    if any(part in str(entry.get("ip_address")) for part in parts for entry in objects):
+    if _has_part_of_address(objects, wanted):
         return True
     return bool(_lower([*pairs, *(entry for entry in value if isinstance(entry, str))]) & wanted)
+
+
+def _has_part_of_address(objects: Sequence[Body], wanted: set[str]) -> bool:
+    parts = [text.removeprefix(PART) for text in wanted if text.startswith(PART)]
+    return any(part in str(entry.get("ip_address")) for part in parts for entry in objects)
 
 
 def _lower(values: Iterable[str]) -> set[str]:

@@ -1,7 +1,7 @@
 """Schemas of request bodies: one declaration is read by the view and shown in the OpenAPI document."""
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -147,17 +147,20 @@ class Body(Schema):
         return self.read(value)
 
     def _check_keys(self, body: Mapping[str, Any]) -> None:
-        keys = self._keys
         if self.EMPTY is not None and not body:
             raise InvalidInput(self.EMPTY)
-        if self.UNKNOWN is not None and (unknown := sorted(body.keys() - keys.keys())):
-            known = [name for name, key in keys.items() if not isinstance(key, Ignored)]
-            said = {"first": unknown[0][:80], "unknown": ", ".join(unknown)[:200], "known": ", ".join(known)}
-            raise InvalidInput(self.UNKNOWN.format(**said, sorted=", ".join(sorted(known))))
+        if self.UNKNOWN is not None and (unknown := sorted(body.keys() - self._keys.keys())):
+            raise InvalidInput(self._unknown(self.UNKNOWN, unknown))
         if self.MISSING is not None:
-            lacking = sorted(name for name, key in keys.items() if key.is_required and name not in body)
+            lacking = sorted(name for name, key in self._keys.items() if key.is_required and name not in body)
             if lacking:
                 raise InvalidInput(self.MISSING.format(first=lacking[0], missing=", ".join(lacking)))
+
+    def _unknown(self, message: str, unknown: Sequence[str]) -> str:
+        """Return the message about unknown keys, with the keys that a body may have."""
+        known = [name for name, key in self._keys.items() if not isinstance(key, Ignored)]
+        said = {"first": unknown[0][:80], "unknown": ", ".join(unknown)[:200], "known": ", ".join(known)}
+        return message.format(**said, sorted=", ".join(sorted(known)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,10 +33,14 @@ def only(
         return chosen[0]
     if not chosen:
         raise Failure(f"no {noun} {wanted!r}", NOT_FOUND, f"`climate {kind} list` shows what there is")
+    number = f"{len(chosen)} {noun.removesuffix('s')}s"
+    raise _ambiguous(f"{number} are called {wanted!r}" if listed else f"the ids of {number} begin so", chosen)
+
+
+def _ambiguous(said: str, chosen: Sequence[dict[str, Any]]) -> Failure:
+    """Return the failure of a name or a beginning of an id that several resources have."""
     ids = [str(thing["id"]) for thing in chosen]
-    number = f"{len(ids)} {noun.removesuffix('s')}s"
-    said = f"{number} are called {wanted!r}" if listed else f"the ids of {number} begin so"
-    raise Failure(f"{said}: {', '.join(ids)}", CONFLICT, "give the id", details={"ids": ids})
+    return Failure(f"{said}: {', '.join(ids)}", CONFLICT, "give the id", details={"ids": ids})
 
 
 def _with_id(things: Sequence[dict[str, Any]], wanted: str) -> list[dict[str, Any]]:

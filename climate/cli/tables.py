@@ -105,13 +105,22 @@ def table(names: Sequence[str], rows: Sequence[Mapping[str, object]], look: Look
     columns = _columns(names, rows, look, cell, whole)
     if look.width is not None and not whole:
         columns = _fitting(columns, look.width)
-    fits = _fit([one.least for one in columns], look.width)
-    if not fits and whole:
-        blocks = [fields([(one.name, one.cells[index]) for one in columns], look) for index in range(len(rows))]
-        return "\n".join(blocks)
+    if whole and not _fit([one.least for one in columns], look.width):
+        return _below_each_other(columns, len(rows), look)
+    return _beside_each_other(columns, len(rows), look)
+
+
+def _below_each_other(columns: Sequence[Column], count: int, look: Look) -> str:
+    """Return a block of fields for each of `count` rows."""
+    blocks = [fields([(one.name, one.cells[index]) for one in columns], look) for index in range(count)]
+    return "\n".join(blocks)
+
+
+def _beside_each_other(columns: Sequence[Column], count: int, look: Look) -> str:
+    """Return the names of the columns, and a line or more for each of `count` rows."""
     _widen(columns, look.width)
     lines = [_line([(one.name, one.width) for one in columns], BOLD if look.colour else "")]
-    for index in range(len(rows)):
+    for index in range(count):
         lines += _row([(one.cells[index], one.width) for one in columns], look)
     return "".join(f"{line}\n" for line in lines)
 

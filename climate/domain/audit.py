@@ -209,9 +209,14 @@ def _of_host(fact: HostFact, earlier: Sequence[Any], host: HostRef) -> Change:
         case HostDescribed():
             before = {key: care.extra.get(key) for key in fact.extra}
             return Change(AuditKind.CAPABILITIES, number, name, Action.CHANGED, before, fact.extra)
+    return _of_power_settings(fact, care.power, host)
+
+
+def _of_power_settings(fact: HostFact, before: Wired | None, host: HostRef) -> Change:
+    """Return the change of the power settings of a host; without HostPowerSet they are deleted."""
     now = Wired(fact.driver, fact.settings, fact.watts, fact.secrets) if isinstance(fact, HostPowerSet) else None
-    action = Action.DELETED if now is None else Action.CHANGED if care.power else Action.CREATED
-    return Change(AuditKind.POWER, number, name, action, _power(care.power), _power(now))
+    action = Action.DELETED if now is None else Action.CHANGED if before else Action.CREATED
+    return Change(AuditKind.POWER, str(host.number), host.name, action, _power(before), _power(now))
 
 
 def _reservable(known: Sequence[HostFact]) -> bool:

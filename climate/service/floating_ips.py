@@ -31,6 +31,7 @@ def register(
     if result is None:
         raise NotFound(f"There is no external network '{network}'")
     subnet = _subnet(result, IPv4Address(address))
+    _check_reservable(subnet, IPv4Address(address))
     place = _ExternalAddress(result.id, subnet.id, address)
     return run(climate, _insert, climate, caller, place, key, keep=not dry_run)
 
@@ -53,13 +54,18 @@ def _insert(conn: Connection, climate: Climate, caller: Caller, place: _External
 
 
 def _subnet(network: ExternalNetwork, address: IPv4Address) -> ExternalSubnet:
-    """Return the subnet of an address; raise InvalidInput if there is none, or it cannot be reserved there."""
+    """Return the subnet of an address; raise InvalidInput if there is none."""
     known = {subnet.cidr: subnet for subnet in network.subnets}
     cidr = next((cidr for cidr in known if address in IPv4Network(cidr)), None)
     if cidr is None:
         message = ", ".join(known) or "there are none"
         raise InvalidInput(f"floating_ip_address {address} is in no subnet of the network; its subnets are: {message}")
-    subnet, whole = known[cidr], IPv4Network(cidr)
+    return known[cidr]
+
+
+def _check_reservable(subnet: ExternalSubnet, address: IPv4Address) -> None:
+    """Raise InvalidInput for an address of the subnet that no server can have, or that the cloud allocates itself."""
+    cidr, whole = subnet.cidr, IPv4Network(subnet.cidr)
     edges = (whole.network_address, whole.broadcast_address) if whole.prefixlen < 31 else ()
     if address in edges:
         raise InvalidInput(f"floating_ip_address {address} is the first or last of {cidr}, which no server can have")
@@ -71,7 +77,6 @@ def _subnet(network: ExternalNetwork, address: IPv4Address) -> ExternalSubnet:
                 f"floating_ip_address {address} is in {first} - {last}, which the cloud allocates itself; "
                 f"name another address of {cidr}"
             )
-    return subnet
 
 
 def get(climate: Climate, caller: Caller, floatingip_id: str) -> FloatingIp:

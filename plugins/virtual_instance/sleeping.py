@@ -82,18 +82,23 @@ class SleepingServer:
         wanted = actions(str(lent.reservation.spec.get("on_end") or "delete"))
         if server is None:
             return
-        slept = server.status == RESERVED and not lent.started
-        if server.status == RESERVED and not slept and "create_image" in wanted:
+        never_woke = server.status == RESERVED and not lent.started
+        to_delete = never_woke or "delete" in wanted
+        if "create_image" in wanted and not never_woke:
+            self._save_image(cloud, server, lent)
+        if "suspend" in wanted and server.status in (ACTIVE, RESIZED):
+            cloud.suspend(server.id, lent.token)
+        if to_delete:
+            cloud.delete_server(server.id, lent.token)
+        self._finished(cloud, lent, gone=to_delete)
+
+    def _save_image(self, cloud: Servers, server: CloudServer, lent: Lent) -> None:
+        if server.status == RESERVED:
             # If shelved servers count as sleeping, this one was shelved by its user: wake it for the image.
             cloud.wake(server.id, lent.token)
             raise NotYet(f"server {server.id} is being woken for its image")
-        if "create_image" in wanted and server.status in IMAGEABLE:
+        if server.status in IMAGEABLE:
             cloud.snapshot(server.id, f"{IMAGE_PREFIX}{server.name}", lent.token)
-        if "suspend" in wanted and server.status in (ACTIVE, RESIZED):
-            cloud.suspend(server.id, lent.token)
-        if "delete" in wanted or slept:
-            cloud.delete_server(server.id, lent.token)
-        self._finished(cloud, lent, gone="delete" in wanted or slept)
 
     def _finished(self, cloud: Servers, lent: Lent, *, gone: bool) -> None:
         server = cloud.server(str(lent.reservation.resource_id))

@@ -1,6 +1,6 @@
 """Query string of a list of servers."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -120,15 +120,19 @@ _READ: Mapping[str, Callable[[str], dict[str, Any]]] = {
 
 def _order() -> list[tuple[str, bool]]:
     keys, directions = request.args.getlist("sort_key"), request.args.getlist("sort_dir")
+    _check_order(keys, directions)
+    if directions and not keys:
+        keys = ["created_at"]
+    return [(key, (directions[index : index + 1] or ["desc"])[0] == "desc") for index, key in enumerate(keys)]
+
+
+def _check_order(keys: Sequence[str], directions: Sequence[str]) -> None:
     if unknown := [key for key in keys if key not in ORDERS]:
         raise InvalidInput(f"sort_key must be one of {', '.join(sorted(ORDERS))}, not {unknown[0][:40]!r}")
     if wrong := [word for word in directions if word not in ("asc", "desc")]:
         raise InvalidInput(f"sort_dir must be asc or desc, not {wrong[0][:40]!r}")
     if len(keys) > len(ORDERS) or len(directions) > max(len(keys), 1):
         raise InvalidInput("sort_dir has more values than sort_key, or sort_key has too many")
-    if directions and not keys:
-        keys = ["created_at"]
-    return [(key, (directions[index : index + 1] or ["desc"])[0] == "desc") for index, key in enumerate(keys)]
 
 
 def _short(key: str, text: str) -> str:

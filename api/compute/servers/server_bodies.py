@@ -87,10 +87,15 @@ def _named(entries: list[Values], field: str) -> Interfaces:
     ports = tuple((index, entry["port"]) for index, entry in enumerate(entries) if entry["port"] is not None)
     _once([port_id for _, port_id in ports], f"{field}: port")
     others = [entry for entry in entries if entry["port"] is None]
+    _check_fixed_ips(others, field)
     exact = tuple((entry["uuid"], entry["fixed_ip"]) for entry in others if entry["fixed_ip"])
-    for network_id, _ in exact:
-        _once([entry["uuid"] for entry in others if entry["uuid"] == network_id], f"{field}: with fixed_ip, network")
     return Interfaces(tuple(entry["uuid"] for entry in others), exact, ports)
+
+
+def _check_fixed_ips(entries: list[Values], field: str) -> None:
+    """Refuse a second interface in a network in which one has a fixed IP."""
+    for network_id in [entry["uuid"] for entry in entries if entry["fixed_ip"]]:
+        _once([entry["uuid"] for entry in entries if entry["uuid"] == network_id], f"{field}: with fixed_ip, network")
 
 
 def _check_entry(entry: Values, field: str) -> None:

@@ -110,14 +110,8 @@ def full(server: Server, behind: Behind = NOTHING) -> Body:
             for volume in behind.volumes.get(server.id, ())
         ],
     }
-    # As in Nova, a server without groups has no such key.
-    if groups := behind.security_groups.get(server.id, (DEFAULT,)):
-        body["security_groups"] = [{"name": name} for name in groups]
-    if server.status in (ACTIVE, BUILD):
-        body["progress"] = 100 if server.status == ACTIVE else 0
-    if server.fault is not None:
-        body["fault"] = dict(server.fault)
-    return body | _later(server) | (_for_administrators(server, behind) if caller().is_admin else {})
+    body |= _of_some_servers(server, behind) | _later(server)
+    return body | _for_administrators(server, behind) if caller().is_admin else body
 
 
 EXTENDED = (
@@ -155,6 +149,19 @@ def rebuilt(server: Server, behind: Behind, user_data: str | None) -> Body:
         body["user_data"] = user_data
     if since(75):
         body.pop("OS-EXT-SRV-ATTR:user_data", None)
+    return body
+
+
+def _of_some_servers(server: Server, behind: Behind) -> Body:
+    """Return the keys that only some servers have."""
+    body: Body = {}
+    # As in Nova, a server without groups has no such key.
+    if groups := behind.security_groups.get(server.id, (DEFAULT,)):
+        body["security_groups"] = [{"name": name} for name in groups]
+    if server.status in (ACTIVE, BUILD):
+        body["progress"] = 100 if server.status == ACTIVE else 0
+    if server.fault is not None:
+        body["fault"] = dict(server.fault)
     return body
 
 

@@ -137,19 +137,9 @@ def _reason(lease: Lease) -> str | None:
 def _reservation(lease: Lease, one: Reservation, shown: _Shown) -> Body:
     """Return a reservation; keys of its plugin never replace the common keys."""
     status, reservation_id = lease.status_of(one), str(one.id)
-    allocated = {"allocated_floatingips": [hold.address for hold in one.addresses]} if one.addresses else {}
-    held = {"held_hosts": len(one.holds) + sum(part.counted for part in one.parts)} if lease.held else {}
-    parts = {"parts": [_part(part) for part in one.parts]} if one.parts else {}
-    taken = {"preemption_at": date(min(plan.take_at for plan in one.preemptions))} if one.preemptions else {}
-    there = one.aggregate_id is not None and status in HAVE_POOLS
-    aggregate = {"aggregate_id": one.aggregate_id} if there else {}
     return {
         **fact_codec.encode(one.spec),
-        **allocated,
-        **held,
-        **parts,
-        **aggregate,
-        **taken,
+        **_of_some_reservations(lease, one, status),
         "id": reservation_id,
         "lease_id": shown.lease_id,
         "resource_id": one.resource_id or reservation_id,
@@ -160,6 +150,22 @@ def _reservation(lease: Lease, one: Reservation, shown: _Shown) -> Body:
         "created_at": shown.created_at,
         "updated_at": shown.updated_at,
     }
+
+
+def _of_some_reservations(lease: Lease, one: Reservation, status: ReservationStatus) -> Body:
+    """Return the common keys that only some reservations have."""
+    body: Body = {}
+    if one.addresses:
+        body["allocated_floatingips"] = [hold.address for hold in one.addresses]
+    if lease.held:
+        body["held_hosts"] = len(one.holds) + sum(part.counted for part in one.parts)
+    if one.parts:
+        body["parts"] = [_part(part) for part in one.parts]
+    if one.aggregate_id is not None and status in HAVE_POOLS:
+        body["aggregate_id"] = one.aggregate_id
+    if one.preemptions:
+        body["preemption_at"] = date(min(plan.take_at for plan in one.preemptions))
+    return body
 
 
 def _part(one: Part) -> Body:

@@ -67,21 +67,7 @@ def _event(text: str) -> UUID:
 def audit_trail() -> ResponseReturnValue:
     """List administrative changes with their authors, newest first; users and projects are filtered by name or id."""
     given = request.args
-    before = given.get("before", "")
-    kind = given.get("kind", "")
-    author, project = (given.get(name, "").strip()[:LONGEST] for name in ("author", "project"))
-    user_id, project_id = identity().account_ids(author, project)
-    wanted = AuditQuery(
-        kind=AuditKind(kind) if kind in list(AuditKind) else None,
-        object_id=given.get("object", "")[:LONGEST] or None,
-        author=user_id or author or None,
-        project_id=project_id or project or None,
-        since=form_fields.moment(given, "since"),
-        until=form_fields.moment(given, "until"),
-        marker=int(before) if before.isascii() and before.isdigit() and len(before) < 19 else None,
-        limit=ROWS + 1,
-    )
-    found = audit.listed(climate(), caller(), wanted)
+    found = audit.listed(climate(), caller(), _audit_query(given))
     asked = {name: given.get(name, "") for name in ("kind", "object", "author", "project", "since", "until")}
     following = found[ROWS - 1].position if len(found) > ROWS else None
     return render_template(
@@ -93,6 +79,28 @@ def audit_trail() -> ResponseReturnValue:
         names=_names(found),
         hosts=_host_names(found),
     )
+
+
+def _audit_query(given: form_fields.Form) -> AuditQuery:
+    """Return the filters of the page; one more change than a page has shows that another page follows."""
+    kind = given.get("kind", "")
+    author, project = (given.get(name, "").strip()[:LONGEST] for name in ("author", "project"))
+    user_id, project_id = identity().account_ids(author, project)
+    return AuditQuery(
+        kind=AuditKind(kind) if kind in list(AuditKind) else None,
+        object_id=given.get("object", "")[:LONGEST] or None,
+        author=user_id or author or None,
+        project_id=project_id or project or None,
+        since=form_fields.moment(given, "since"),
+        until=form_fields.moment(given, "until"),
+        marker=_position(given.get("before", "")),
+        limit=ROWS + 1,
+    )
+
+
+def _position(text: str) -> int | None:
+    """Return the position of a change in the audit trail; None for another text."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else None
 
 
 def _names(entries: Sequence[AuditEntry]) -> AccountNames:

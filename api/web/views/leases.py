@@ -1,6 +1,7 @@
 """Leases: list, page, history, and changes."""
 
 from bisect import bisect_left
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from uuid import UUID
 
@@ -44,11 +45,26 @@ STATUSES = tuple(str(status) for status in LeaseStatus)
 def list_all() -> ResponseReturnValue:
     """List the leases of the project, or for administrators of all projects, by pages."""
     given = request.args
+    everybody = caller().is_admin and given.get("all", "") == "1"
+    known = leases.listed(climate(), caller(), _filters(given, everybody))
+    return render_template(
+        "leases.html",
+        leases=known[:ON_A_PAGE],
+        lines=places.of(climate(), known[:ON_A_PAGE]),
+        given=given,
+        following=_next_page(given, known),
+        statuses=STATUSES,
+        names=identity().names((), {one.project_id for one in known} if everybody else ()),
+        words=lease_words,
+    )
+
+
+def _filters(given: form_fields.Form, everybody: bool) -> Listing:
+    """Return the filters of the list; one more lease than a page has shows that another page follows."""
     name, status = form_fields.text(given, "name"), given.get("status", "")
     if status and status not in STATUSES:
         raise InvalidInput(f"status is {status[:20]!r}: expected is one of {', '.join(STATUSES)}")
-    everybody = caller().is_admin and given.get("all", "") == "1"
-    wanted = Listing(
+    return Listing(
         project_id=caller().project_id if caller().is_admin and not everybody else None,
         status=status or None,
         name=name or None,
@@ -57,19 +73,14 @@ def list_all() -> ResponseReturnValue:
         marker=marker_id(given.get("marker")),
         limit=ON_A_PAGE + 1,
     )
-    known = leases.listed(climate(), caller(), wanted)
+
+
+def _next_page(given: form_fields.Form, known: Sequence[Lease]) -> dict[str, str] | None:
+    """Return the query of the next page; None if there is none."""
+    if len(known) <= ON_A_PAGE:
+        return None
     kept = {key: value for key, value in given.items() if key in ("name", "status", "all", "before", "after") and value}
-    following = {**kept, "marker": str(known[ON_A_PAGE - 1].id)} if len(known) > ON_A_PAGE else None
-    return render_template(
-        "leases.html",
-        leases=known[:ON_A_PAGE],
-        lines=places.of(climate(), known[:ON_A_PAGE]),
-        given=given,
-        following=following,
-        statuses=STATUSES,
-        names=identity().names((), {one.project_id for one in known} if everybody else ()),
-        words=lease_words,
-    )
+    return {**kept, "marker": str(known[ON_A_PAGE - 1].id)}
 
 
 @page("GET", "/leases/<lease_id>", "leases:get")

@@ -44,12 +44,11 @@ def create(
     if role and not project:
         raise click.UsageError("--role needs --project")
     client = current().client
-    place = identity.find(client, "project", project)["id"] if project else None
-    role_id = identity.find(client, "role", role)["id"] if role else None
+    place = _id_of(client, "project", project)
+    role_id = _id_of(client, "role", role)
     password = passwords.chosen(password_prompt, password_file)
     new = None if password or no_password else passwords.generated()
-    fields = {**options, "default_project_id": place, "password": password or new}
-    body = {"name": name, **{key: value for key, value in fields.items() if value is not None}}
+    body = identity.given({"name": name, **options, "default_project_id": place, "password": password or new})
     user = identity.ask(client, "POST", "/users", json={"user": body})["user"]
     if role_id:
         _assign(client, user["id"], str(place), role_id)
@@ -119,6 +118,11 @@ def delete(users: tuple[str, ...]) -> None:
     client = current().client
     for user_id in [identity.find_user(client, user)["id"] for user in users]:
         identity.ask(client, "DELETE", f"/users/{lookup.part(user_id)}")
+
+
+def _id_of(client: Client, noun: str, wanted: str | None) -> str | None:
+    """Return the id of the project or role that an option names; None without the option."""
+    return str(identity.find(client, noun, wanted)["id"]) if wanted else None
 
 
 def _assign(client: Client, user_id: str, project_id: str, role_id: str) -> None:

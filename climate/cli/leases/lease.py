@@ -65,19 +65,7 @@ def create(name: str, **given: Any) -> None:
     times = RequestTimes.of(session.environ)
     scope = f"{session.client.cloud.source} {session.client.cloud.auth_url} {name} {key}"
     now = times.first(scope, now) if key and not given["dry_run"] else now
-    body: dict[str, Any] = {
-        "name": name,
-        **_dates(given, now),
-        "events": _events(given["event"], now),
-        "reservations": new_reservations(given),
-    }
-    if not body["reservations"]:
-        session.say("note: this lease reserves nothing; --hosts, --servers and others name what it should")
-    if given["hold"]:
-        if given["wait"]:
-            raise click.UsageError("--wait and --hold exclude each other, because a held lease does not start")
-        body["hold_seconds"] = int(given["hold"].total_seconds())
-    body |= request_wait(given, now) | sharing.requested(given)
+    body = _new_lease(session, name, given, now)
     headers = {"Idempotency-Key": key or str(uuid4())}
     repeat = series.repeat(session.environ, given)
     sent: dict[str, Any] = {"json": body | repeat, "headers": headers, "params": dry(given["dry_run"])}
@@ -93,6 +81,23 @@ def create(name: str, **given: Any) -> None:
     if given["wait"] and not given["dry_run"]:
         lease = {"lease": _wait(session, lease["lease"]["id"], "ACTIVE", seconds(given["timeout"]))}
     show_lease(session, _thing(lease))
+
+
+def _new_lease(session: Session, name: str, given: Mapping[str, Any], now: datetime) -> dict[str, Any]:
+    """Return the lease that the options describe, for the body of a request."""
+    body: dict[str, Any] = {
+        "name": name,
+        **_dates(given, now),
+        "events": _events(given["event"], now),
+        "reservations": new_reservations(given),
+    }
+    if not body["reservations"]:
+        session.say("note: this lease reserves nothing; --hosts, --servers and others name what it should")
+    if given["hold"]:
+        if given["wait"]:
+            raise click.UsageError("--wait and --hold exclude each other, because a held lease does not start")
+        body["hold_seconds"] = int(given["hold"].total_seconds())
+    return body | request_wait(given, now) | sharing.requested(given)
 
 
 def request_wait(given: Mapping[str, Any], now: datetime) -> dict[str, Any]:

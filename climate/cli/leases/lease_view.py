@@ -26,7 +26,6 @@ UNITS = {"vcpus": "{} vCPUs", "memory_mb": "{} MB memory", "local_gb": "{} GB di
 
 def fields(lease: Row, hosts: Sequence[Row] | None, addresses: Mapping[str, str], now: datetime) -> dict[str, Any]:
     """Return the fields of a lease for a table; `addresses` are those of servers by their ids."""
-    servers = [(host, server) for host in hosts or () for server in host.get("servers") or ()]
     return {
         "name": lease.get("name"),
         "id": lease.get("id"),
@@ -40,11 +39,11 @@ def fields(lease: Row, hosts: Sequence[Row] | None, addresses: Mapping[str, str]
         "hold_until": lease.get("hold_until"),
         "waiting": waiting(lease),
         "hosts": [f"{host['name']}  {described(host)}".rstrip() for host in hosts or ()],
-        "servers": [_server(server, addresses.get(server["id"], ""), host) for host, server in servers],
+        "servers": _servers(hosts or (), addresses),
         "reservations": list(map(_reservation, lease.get("reservations") or ())),
         "shared_with": sharing.shown(lease) or None,
         "parent": _parent(lease),
-        "subleases": [f"{one['id']}  {one['hosts']} x physical:host" for one in lease.get("subleases") or ()] or None,
+        "subleases": _subleases(lease) or None,
         "project_id": lease.get("project_id"),
         "user_id": lease.get("user_id"),
         "created_at": lease.get("created_at"),
@@ -55,6 +54,10 @@ def _parent(lease: Row) -> str | None:
     """Return the lease of which a sub-lease has its hosts."""
     known = lease.get("parent")
     return f"{known['lease_id']}  of project {known['project_id']}" if known else None
+
+
+def _subleases(lease: Row) -> list[str]:
+    return [f"{one['id']}  {one['hosts']} x physical:host" for one in lease.get("subleases") or ()]
 
 
 def waiting(lease: Row) -> str | None:
@@ -133,6 +136,13 @@ def addresses(session: "Session") -> dict[str, str]:
         for row in rows
         if isinstance(row.get("addresses"), dict)
     }
+
+
+def _servers(hosts: Sequence[Row], addresses: Mapping[str, str]) -> list[str]:
+    """Return a line for each server on the hosts."""
+    return [
+        _server(server, addresses.get(server["id"], ""), host) for host in hosts for server in host.get("servers") or ()
+    ]
 
 
 def _server(server: Row, address: str, host: Row) -> str:

@@ -107,9 +107,10 @@ def empty(host: str, preview: bool, fenced: bool, confirm: bool, timeout: float)
     if preview:
         session.show_all(rows, MOVE_COLUMNS)
         return
-    if not fenced and any(row["action"] == "evacuate" and not row["reason"] for row in rows):
+    movable = [row for row in rows if not row["reason"]]
+    if not fenced and any(row["action"] == "evacuate" for row in movable):
         _check_off(session, host)
-    for row in (row for row in rows if not row["reason"]):
+    for row in movable:
         row["reason"] = _move(session, row, timeout, confirm=confirm)
     session.show_all(rows, MOVE_COLUMNS)
     if left := [row for row in rows if row["reason"]]:

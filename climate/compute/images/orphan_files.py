@@ -1,6 +1,6 @@
 """Orphaned files in the folder of images, left by workers and uploads that died; deleted periodically."""
 
-from collections.abc import Set
+from collections.abc import Iterable, Set
 from contextlib import suppress
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -28,18 +28,30 @@ def sweep(compute: Compute) -> None:
     with reading(compute.engine) as conn:
         now = compute.now(conn)
         before = now - timedelta(seconds=OLD_SECONDS)
-        written = {path: _written_at(path) < before.timestamp() for path in _contents(compute.images)}
-        old = [path for path, is_old in written.items() if is_old]
+        old, recent = _by_age(_contents(compute.images), before)
         kept = rows.needed(conn, [path.name for path in old]) if old else set()
         abandoned = rows.saving(conn, before)
         cloud = state_audit.cloud(conn)
     left = [path for path in old if path.name not in kept]
     if not (left or abandoned) or cloud is None or not sync_states.is_ours(compute, cloud):
         return
-    for path in left:
+    _delete(left)
+    _give_up(compute, abandoned - {path.name.partition(".")[0] for path in recent}, now)
+
+
+def _by_age(paths: Iterable[Path], before: datetime) -> tuple[list[Path], list[Path]]:
+    """Return the files that were last written before a time, and the others."""
+    old: list[Path] = []
+    recent: list[Path] = []
+    for path in paths:
+        (old if _written_at(path) < before.timestamp() else recent).append(path)
+    return old, recent
+
+
+def _delete(orphans: Iterable[Path]) -> None:
+    for path in orphans:
         path.unlink(missing_ok=True)
         log.info("orphaned image file deleted", file=path.name)
-    _give_up(compute, abandoned - {path.name.partition(".")[0] for path in written.keys() - set(old)}, now)
 
 
 def _give_up(compute: Compute, image_ids: Set[str], now: datetime) -> None:

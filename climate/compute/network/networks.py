@@ -39,16 +39,13 @@ def create(
     there = rows.listed(conn)
     outlined = {one.vlan: one.label for one in pending_networks.listed(conn) if one.vlan is not None}
     wanted = _numbered(wanted, options, there, outlined) if name == VLAN else wanted
-    if wanted.cidr_v6 is None and options.use_ipv6:
-        wanted = replace(wanted, place_v6=place_v6(options.range_v6, wanted.count, there))
+    wanted = _with_range_v6(wanted, options, there)
     cut = subnets.cut(wanted.cidr, wanted.count, wanted.size_of(options), taken)
     for one in cut:
         subnets.check_usable(one)
     _check_outside(conn, cut)
     drafts = MANAGERS[name].drafts(wanted, options, cut)
-    for draft in drafts:
-        if draft.vlan in outlined:
-            raise Conflict(f"VLAN {draft.vlan} belongs to network {outlined[draft.vlan]}: choose another vlan_start")
+    _check_vlans(drafts, outlined)
     _check(drafts, there)
     made = [rows.make(conn, draft) for draft in drafts]
     result = rows.by_ids(conn, made)
@@ -63,6 +60,20 @@ def _check_request(wanted: NetworkRequest, name: str) -> None:
         raise BadRequest(f"num_networks must be between 1 and {MOST_AT_ONCE}")
     if wanted.project_id is not None and name != VLAN:
         raise BadRequest(f"Networks of the manager {name} are shared: only networks with a VLAN have a project")
+
+
+def _with_range_v6(wanted: NetworkRequest, options: NetworkOptions, there: Sequence[Network]) -> NetworkRequest:
+    """Return the request with a range of the deployment, if it names none and networks have IPv6."""
+    if wanted.cidr_v6 is not None or not options.use_ipv6:
+        return wanted
+    return replace(wanted, place_v6=place_v6(options.range_v6, wanted.count, there))
+
+
+def _check_vlans(drafts: Sequence[Draft], outlined: dict[int, str]) -> None:
+    """Raise Conflict if a VLAN belongs to a network that is still to be created."""
+    for draft in drafts:
+        if draft.vlan in outlined:
+            raise Conflict(f"VLAN {draft.vlan} belongs to network {outlined[draft.vlan]}: choose another vlan_start")
 
 
 def _check_size(wanted: NetworkRequest, options: NetworkOptions) -> None:

@@ -1,5 +1,6 @@
 """The file that lists the nodes of a compute service."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
@@ -81,12 +82,17 @@ def read(home: Path, file: str = FILE) -> list[NodeSpec]:
     if not isinstance(entries or [], list):
         raise VirtError(f"{file} must be a list of nodes")
     specs = [node_spec(entry) for entry in entries or []]
-    names = [spec.name for spec in specs]
-    twice = next((name for name in names if names.count(name) > 1), None) if len(set(names)) < len(names) else None
-    if twice is not None:
-        raise VirtError(f"{file} names node {twice} twice")
+    _check_names(file, specs)
     _check_members(file, specs)
     return specs
+
+
+def _check_names(file: str, specs: Sequence[NodeSpec]) -> None:
+    """Check that no two nodes have the same name."""
+    times = Counter(spec.name for spec in specs)
+    for name, count in times.items():
+        if count > 1:
+            raise VirtError(f"{file} names node {name} twice")
 
 
 def _check_members(file: str, specs: Sequence[NodeSpec]) -> None:

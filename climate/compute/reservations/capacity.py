@@ -173,13 +173,17 @@ def _nodes(wanted: Grant, held: Sequence[Held], token: int) -> dict[int, int]:
     missing = set(wanted.slots) - set(named)
     if missing:
         raise NotFound(f"Host {min(missing)} could not be found.")
-    meant = [named[name] for name in wanted.slots]
-    if any(node.fence > token for node in meant):
+    _check_lendable([named[name] for name in wanted.slots], token)
+    return {named[name].id: count for name, count in wanted.slots.items() if count > 0}
+
+
+def _check_lendable(nodes: Sequence[Held], token: int) -> None:
+    """Raise StaleToken if a later request has changed a node, and Busy if one is not in the reservation pool."""
+    if any(node.fence > token for node in nodes):
         raise StaleToken
-    astray = [node.name for node in meant if node.outside or node.pool != FREEPOOL]
+    astray = [node.name for node in nodes if node.outside or node.pool != FREEPOOL]
     if astray:
         raise Busy(f"Host {min(astray)} is not in the reservation pool.")
-    return {named[name].id: count for name, count in wanted.slots.items() if count > 0}
 
 
 def _known(conn: Connection, pool: str, token: int) -> rows.Grant | None:

@@ -101,13 +101,20 @@ def reconcile(compute: Compute) -> None:
         log.error("servers not reconciled", host=compute.service_host, reason=str(error))
         return
     _report_restarts(compute, settled)
-    wired = {node for node in details if compute.driver.wiring(node) is not Wiring.NONE}
-    judged = [(server, finding) for server in settled if (finding := _judge(server, details, result))]
-    _write(compute, [_with_interfaces_set(finding) if server.node in wired else finding for server, finding in judged])
+    _write(compute, _findings(compute, settled, details, result))
     _clear_strays(compute, [server_id for server_id in result if is_id(server_id)])
     departed_servers.clear(compute)
     live_migration.drop_strays(compute)
     _reconcile_interfaces(compute, settled)
+
+
+def _findings(
+    compute: Compute, settled: Sequence[Settled], known_nodes: Mapping[str, bool], states: Mapping[str, State]
+) -> list[Finding]:
+    """Return the changes of the servers that differ from their guests, as `_judge` says."""
+    wired = {node for node in known_nodes if compute.driver.wiring(node) is not Wiring.NONE}
+    judged = [(server, finding) for server in settled if (finding := _judge(server, known_nodes, states))]
+    return [_with_interfaces_set(finding) if server.node in wired else finding for server, finding in judged]
 
 
 def _reconcile_interfaces(compute: Compute, settled: Sequence[Settled]) -> None:

@@ -94,9 +94,10 @@ def drop(compute: Compute, pool: str, token: int, *, keep: bool) -> None:
         if keep:
             rows.keep(conn, pool)
         there = [volume for volume in rows.of_pools(conn, [pool], lock=True) if not volume.kept]
-        for volume in (one for one in there if one.server_id is None):
+        unattached = [volume for volume in there if volume.server_id is None]
+        for volume in unattached:
             rows.deleting(conn, volume.id)
-    volumes.remove(compute, [volume for volume in there if volume.server_id is None])
+    volumes.remove(compute, unattached)
     attached = {volume.id: volume.server_id for volume in there if volume.server_id is not None}
     if attached:
         _detach_all(compute, attached)

@@ -40,9 +40,8 @@ class MultiNodeDriver:
         specs = [spec for spec in entries if spec.joins is None]
         reasons = {driver: self._reason(driver) for driver in {spec.driver for spec in specs}}
         kinds = {driver: self.members[driver].kinds() for driver, reason in reasons.items() if reason is None}
-        if CLUSTER in reasons or not isinstance(
-            entries, tuple
-        ):  # the size of a cluster is the current sum of its members
+        # The size of a cluster is the current sum of its members.
+        if CLUSTER in reasons or not isinstance(entries, tuple):
             return self._nodes(specs, reasons)
         last = self.completed[0] if self.completed else None
         if last is None or last[0] is not entries or last[1] != (reasons, kinds):
@@ -53,14 +52,18 @@ class MultiNodeDriver:
     def _nodes(self, specs: Sequence[NodeSpec], reasons: Mapping[str, str | None]) -> Sequence[NodeSpec]:
         refused = {spec.name: reasons[spec.driver] or self._refusal(spec) for spec in specs}
         left_out = {name: reason for name, reason in refused.items() if reason is not None}
+        self._report(left_out)
+        summed = {spec.name: spec for spec in self.members[CLUSTER].nodes()} if reasons.get(CLUSTER, 1) is None else {}
+        there = [spec for spec in specs if spec.name not in left_out]
+        return [summed.get(spec.name) or completed(spec, self.members[spec.driver].kinds()) for spec in there]
+
+    def _report(self, left_out: Mapping[str, str]) -> None:
+        """Log the nodes that are left out, each once for the same reason."""
         for name, reason in left_out.items():
             if self.failures.get(name) != reason:
                 log.warning("node skipped", node=name, reason=reason)
         self.failures.clear()
         self.failures.update(left_out)
-        summed = {spec.name: spec for spec in self.members[CLUSTER].nodes()} if reasons.get(CLUSTER, 1) is None else {}
-        there = [spec for spec in specs if spec.name not in left_out]
-        return [summed.get(spec.name) or completed(spec, self.members[spec.driver].kinds()) for spec in there]
 
     def offers(self) -> list[tuple[str, MemberSpec]]:
         """Return the (cluster, member) pairs that this service offers to clusters of other services."""

@@ -142,13 +142,18 @@ def due(lease: Lease, now: datetime) -> list[Event]:
     """Return the events of the lease of which one may be claimed now, most urgent first."""
     if any(event.status is IN_PROGRESS for event in lease.events):
         return []
+    # At the same time, an additional event comes before the end and after the start.
+    at_once = sorted(_at_once(lease), key=lambda event: (event.due_at, lease.events.index(event)))
+    return [event for event in at_once if event.run_at <= now]
+
+
+def _at_once(lease: Lease) -> list[Event]:
+    """Return the next event of the engine, and the additional ones unless it is a gate."""
     undone = [event for event in lease.events if event.status is UNDONE]
     at_once = [event for event in undone if event.kind is not EventKind.ADDITIONAL][:1]
     if not at_once or at_once[0].kind not in GATES:
         at_once += [event for event in undone if event.kind is EventKind.ADDITIONAL]
-    # At the same time, an additional event comes before the end and after the start.
-    at_once.sort(key=lambda event: (event.due_at, lease.events.index(event)))
-    return [event for event in at_once if event.run_at <= now]
+    return at_once
 
 
 def additional(
@@ -370,12 +375,7 @@ def reschedule(lease: Lease, times: Times, now: datetime, new_id: Callable[[], U
     before a start or an end runs again if its new time is still ahead.
     """
     refuse_while_running(lease)
-    period, before_end = times.period, times.before_end
-    before = next((e for e in lease.events if e.kind is EventKind.BEFORE_END), None)
-    if before_end is None and before is not None:
-        before_end = max(period.start, period.end - (lease.period.end - before.due_at))
-    elif before_end is not None:
-        before_end = before_end_time(period, before_end, timedelta(0))
+    period, before_end = times.period, _moved_before_end(lease, times)
     by_kind: dict[EventKind, Event] = {e.kind: e for e in lease.events if e.kind is not EventKind.ADDITIONAL}
     moved = tuple(
         PlannedEvent(event.id if event else new_id(), kind, due_at)
@@ -385,6 +385,15 @@ def reschedule(lease: Lease, times: Times, now: datetime, new_id: Callable[[], U
     if period == lease.period and not moved:
         return ()
     return (facts.LeaseRescheduled(now, period, moved),)
+
+
+def _moved_before_end(lease: Lease, times: Times) -> datetime | None:
+    """Return the new time of before_end_lease; None if the lease has none and gets none."""
+    period = times.period
+    if times.before_end is not None:
+        return before_end_time(period, times.before_end, timedelta(0))
+    present = next((e for e in lease.events if e.kind is EventKind.BEFORE_END), None)
+    return max(period.start, period.end - (lease.period.end - present.due_at)) if present else None
 
 
 def _additional_moved(lease: Lease, period: Period) -> Iterator[PlannedEvent]:

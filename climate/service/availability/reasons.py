@@ -223,18 +223,22 @@ def _fewer_of(spec: Mapping[str, object], demand: Demand | None, by: int) -> Map
 def _without_each(spec: Mapping[str, object]) -> Iterator[tuple[str, Mapping[str, object]]]:
     """Yield the reservation without each of its requirements, and the text of that requirement."""
     for name in PROPERTIES:
-        text = spec.get(name)
-        if not isinstance(text, str) or not text.strip():
-            continue
-        try:
-            tree = json.loads(text)
-        except ValueError:
-            continue
-        parts = tree[1:] if isinstance(tree, list) and tree and tree[0] == "and" else [tree]
+        parts = _terms(spec.get(name))
         for index, part in enumerate(parts):
             rest = [one for other, one in enumerate(parts) if other != index]
             left = json.dumps(["and", *rest] if len(rest) > 1 else rest[0]) if rest else ""
             yield json.dumps(part), {**spec, name: left}
+
+
+def _terms(text: object) -> list[object]:
+    """Return the terms of requirements of which all must hold; none if the text has none, or is no JSON."""
+    if not isinstance(text, str) or not text.strip():
+        return []
+    try:
+        tree = json.loads(text)
+    except ValueError:
+        return []
+    return tree[1:] if isinstance(tree, list) and tree and tree[0] == "and" else [tree]
 
 
 def _replaced(inquiry: Inquiry, place: int, spec: Mapping[str, object]) -> Inquiry:

@@ -175,15 +175,23 @@ def _hook(begun: Run, steps: Steps, reservation: Reservation) -> list[HostPlace]
     if kind is EventKind.PREPARE:
         preparation.bring_up(begun.climate, held)
         return []
-    limit = timedelta(seconds=begun.climate.settings.wait_seconds)
-    patient = not schedule.has_waited(begun.event, begun.begun, limit)
-    out = handover.bring_up(begun.climate, reservation, held, patient=patient) if kind in HANDS_OVER else []
+    out = _left_out(begun, reservation, held) if kind in HANDS_OVER else []
     # healing hands over to the degraded lease the hosts that it finds, or that return
     if held and len(out) == len(held):
         return out
     hook = getattr(plugin, HOOKS[kind])  # only this one: a plugin without grace periods has no `close`
     hook(steps, lent_of(begun, reservation, tuple(place.name for place in held if place not in out)))
     return out
+
+
+def _left_out(begun: Run, reservation: Reservation, held: Sequence[HostPlace]) -> list[HostPlace]:
+    """Bring up the hosts to hand over; return those to leave out for now.
+
+    Raise NotYet while others are not up, and for late hosts as long as the event has not waited `wait_seconds`.
+    """
+    limit = timedelta(seconds=begun.climate.settings.wait_seconds)
+    patient = not schedule.has_waited(begun.event, begun.begun, limit)
+    return handover.bring_up(begun.climate, reservation, held, patient=patient)
 
 
 def _on_event(plugin: ResourcePlugin, steps: Steps, lent: Lent, event: Event) -> None:

@@ -9,7 +9,7 @@ returns afterwards does not start the evacuated servers, because the cloud has t
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import structlog
 from sqlalchemy import Connection
@@ -62,18 +62,22 @@ def run_round(climate: Climate) -> int:
 
 
 def _claimed(conn: Connection, climate: Climate) -> list[tuple[Job, int]]:
-    """Return the hosts to fence, without those being switched on, because they are about to return."""
+    """Claim the hosts to fence; return those that no other round has, each with a fencing token."""
     now = climate.now(conn)
-    before = now - timedelta(seconds=climate.settings.evacuate_after)
-    failed = [place for place in pool_membership.listed(conn, Pool.FAILED) if place.since <= before and _is_down(place)]
-    supplies = power.of(conn, [place.host for place in failed])
-    jobs = [Job(place, supplies[place.host], OFF, hard=True) for place in failed if place.host in supplies]
-    jobs = [job for job in jobs if not switching.is_coming(job.place, job.supply)]
+    jobs = _to_fence(conn, now - timedelta(seconds=climate.settings.evacuate_after))
     if not jobs:
         return []
     mine = pool_membership.claim(conn, [job.place.host for job in jobs], now, HANDS_ON)
     own = [job for job in jobs if job.place.host in mine]
     return list(zip(own, event_claims.tokens(conn, len(own)), strict=True)) if own else []
+
+
+def _to_fence(conn: Connection, before: datetime) -> list[Job]:
+    """Return the hosts that failed before a time, without those being switched on, which are about to return."""
+    failed = [place for place in pool_membership.listed(conn, Pool.FAILED) if place.since <= before and _is_down(place)]
+    supplies = power.of(conn, [place.host for place in failed])
+    jobs = [Job(place, supplies[place.host], OFF, hard=True) for place in failed if place.host in supplies]
+    return [job for job in jobs if not switching.is_coming(job.place, job.supply)]
 
 
 def _is_down(place: HostPlace) -> bool:

@@ -75,8 +75,7 @@ def _judge(conn: Connection, climate: Climate, word: Word) -> tuple[list[HostPla
         if place.pool is Pool.FAILED:
             doubted = _is_well(place, said) and not _waits_for_admin(place, taken_out)
         else:
-            # All timers restart with the first host that is reported well again.
-            doubted = trouble is not None and not (nobody and trouble == said)
+            doubted = _seems_unwell(trouble, said, nobody)
         since = (health.doubted_since or now) if doubted else None
         findings.append(_Finding(place, trouble, health.doubted_since, since))
     return _record(conn, findings, now, timedelta(seconds=climate.settings.failed_after))
@@ -130,6 +129,14 @@ def _nobody_is_well(present: Sequence[HostPlace], known: Mapping[int, Health], w
 def _is_well(place: HostPlace, said: str | None) -> bool:
     """Return whether the host is well. The cloud's report does not count for a host declared well that is off."""
     return said is None or (place.cause is PoolCause.DECLARED_WELL and not place.on)
+
+
+def _seems_unwell(trouble: str | None, said: str | None, nobody: bool) -> bool:
+    """Return whether the time counts after which a host fails; `nobody`: the cloud reports no host well.
+
+    All timers restart with the first host that is reported well again.
+    """
+    return trouble is not None and not (nobody and trouble == said)
 
 
 def trouble_of(place: HostPlace, health: Health, said: str | None, now: datetime, settings: Settings) -> str | None:

@@ -5,7 +5,7 @@ added. Before a host is released its row is locked and checked again. Every allo
 first, so none can be added in between.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -91,19 +91,24 @@ def _situation(
     conn: Connection, rules: Rules, now: datetime, hosts: Sequence[HostPlace], known: Mapping[str, int]
 ) -> Situation:
     open_ones = [place for place in hosts if place.reservable]
-    members = [place for place in open_ones if place.pool is Pool.RESERVATION]
-    bound = _bound(conn, members)
+    members = _members(conn, [place for place in open_ones if place.pool is Pool.RESERVATION])
     levels = backlog.levels(conn, Period(now, now + rules.horizon)) if rules.horizon else []
     return Situation(
         now,
         size=sum(place.home is Pool.RESERVATION and place.pool is not Pool.FAILED for place in open_ones),
         backlog=levels,
-        members=[Member(place.host, place.since, bound.get(place.host, "")) for place in members],
+        members=members,
         draining=[place.host for place in open_ones if place.pool is Pool.DRAINING],
         candidates=[
             Candidate(place.host, known.get(place.name)) for place in open_ones if place.pool is Pool.MULTI_TENANT
         ],
     )
+
+
+def _members(conn: Connection, hosts: Sequence[HostPlace]) -> list[Member]:
+    """Return the hosts of the pool, each with the reason that keeps it there, if there is one."""
+    bound = _bound(conn, hosts)
+    return [Member(place.host, place.since, bound.get(place.host, "")) for place in hosts]
 
 
 def _bound(conn: Connection, hosts: Sequence[HostPlace]) -> Mapping[int, str]:
@@ -119,10 +124,7 @@ def carry_out(conn: Connection, climate: Climate, explained: Explained) -> list[
     chosen = {one.host: one for one in explained.plan.moves if one.step in GOES_TO}
     if not chosen:
         return []
-    present = pool_membership.of(conn, chosen, lock=True)
-    same = [place for place in present.values() if place.version == explained.places[place.host].version]
-    bound = _bound(conn, [place for place in same if place.pool is Pool.RESERVATION])
-    free = [place for place in same if place.host not in bound]
+    free = _still_free(conn, explained, chosen)
     now, tokens = climate.now(conn), event_claims.tokens(conn, len(free)) if free else []
     changes = [
         (place, [HostMoved(now, GOES_TO[chosen[place.host].step], chosen[place.host].reason, token)])
@@ -131,3 +133,11 @@ def carry_out(conn: Connection, climate: Climate, explained: Explained) -> list[
     for place in free:
         log.info("reservation pool resized", host=place.name, step=chosen[place.host].step)
     return pool_membership.record(conn, AUTHOR, changes)
+
+
+def _still_free(conn: Connection, explained: Explained, numbers: Collection[int]) -> list[HostPlace]:
+    """Lock these hosts; return those that are unchanged since the plan was made, and not bound to the pool."""
+    present = pool_membership.of(conn, numbers, lock=True)
+    same = [place for place in present.values() if place.version == explained.places[place.host].version]
+    bound = _bound(conn, [place for place in same if place.pool is Pool.RESERVATION])
+    return [place for place in same if place.host not in bound]

@@ -153,15 +153,14 @@ def _record(conn: Connection, climate: Climate, asked: MoveRequest) -> tuple[lis
     Locks in the engine's order: leases, pool lock, hosts. Every allocation locks the host's row first, so none
     can be added in between.
     """
-    order, now = asked.order, climate.now(conn)
+    now = climate.now(conn)
     if not asked.moving:
         return [Moved(place, place) for place in asked.seen], []
     move_checks.refuse_moved(asked.moving, pool_membership.of(conn, asked.numbers))
     lost = move_checks.lost_by(conn, asked)
     move_checks.refuse(asked, lost)
     move_checks.refuse_busy(conn, asked.numbers)
-    reallocated = _reallocate(conn, climate, asked, lost) if lost and order.to is not Pool.FAILED else []
-    dropped = {place.host: place for outcome in reallocated for place in outcome.moved}
+    dropped = _taken_out(conn, climate, asked, lost)
     locked = _lock(conn, asked, dropped)
     changes = [(place, [checked(place, _fact(asked, place, now))]) for place in locked.values()]
     after = {place.host: place for place in pool_membership.record(conn, asked.caller, changes)}
@@ -195,6 +194,19 @@ def _fact(asked: MoveRequest, place: HostPlace, now: datetime) -> HostMoved:
     """Return the fact of the move; a failed host keeps the reservation of its servers."""
     traced = place.reservation_id if asked.order.to is Pool.FAILED else None
     return HostMoved(now, asked.order.to, asked.order.reason or UNSAID, asked.token, traced)
+
+
+def _taken_out(
+    conn: Connection, climate: Climate, asked: MoveRequest, lost: Sequence[Promise]
+) -> Mapping[int, HostPlace]:
+    """Allocate other hosts to leases that lose some; return the hosts that were taken out of running ones.
+
+    Leases keep failed hosts until they are healed.
+    """
+    if not lost or asked.order.to is Pool.FAILED:
+        return {}
+    outcomes = _reallocate(conn, climate, asked, lost)
+    return {place.host: place for outcome in outcomes for place in outcome.moved}
 
 
 def _reallocate(conn: Connection, climate: Climate, asked: MoveRequest, lost: Sequence[Promise]) -> list[Outcome]:

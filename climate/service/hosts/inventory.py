@@ -322,9 +322,13 @@ def check_names(extra: Mapping[str, object]) -> None:
     if named is not None and not str(named).replace(",", " ").split():
         raise InvalidInput(f"{hosts.AUTHORIZED_PROJECTS} must name ids of projects, by commas, not {named!r}")
     for name in extra:
-        if len(name) > LONGEST_NAME:
-            raise InvalidInput("Extra capability key too long")
-        if not name or not all(c.isascii() and (c.isalnum() or c in "_-:.") for c in name):
-            raise InvalidInput(f"Extra capability {name!r} may have letters, digits and _ - : . only")
-        if name in hosts.COLUMNS or name in ("created_at", "updated_at", "name", "disabled"):
-            raise InvalidInput(f"Extra capability {name} is the name of something that every host has")
+        _check_name(name)
+
+
+def _check_name(name: str) -> None:
+    if len(name) > LONGEST_NAME:
+        raise InvalidInput("Extra capability key too long")
+    if not name or not all(c.isascii() and (c.isalnum() or c in "_-:.") for c in name):
+        raise InvalidInput(f"Extra capability {name!r} may have letters, digits and _ - : . only")
+    if name in hosts.COLUMNS or name in ("created_at", "updated_at", "name", "disabled"):
+        raise InvalidInput(f"Extra capability {name} is the name of something that every host has")

@@ -151,10 +151,14 @@ def _chosen_together(conn: Connection, climate: Climate, choices: Sequence[_Choi
     ids = {c.reservation.id for c in choices}
     lease = choices[0].case.lease
     others = replace(lease, reservations=tuple(r for r in lease.reservations if r.id not in ids))
-    beside = [replace(c, so_far=others) for c in choices]
+    return _least_lacking(conn, climate, [replace(c, so_far=others) for c in choices])
+
+
+def _least_lacking(conn: Connection, climate: Climate, choices: Sequence[_Choice]) -> Mapping[UUID, _Got]:
+    """Return the choice of which the reservations together lack least; of equal ones the first in `_narrowing`."""
     best: Mapping[UUID, _Got] = {}
     for passed_over in _narrowing(choices[0]):
-        got = _as_many_as_possible(conn, climate, beside, passed_over)
+        got = _as_many_as_possible(conn, climate, choices, passed_over)
         if got and (not best or _missing(got) < _missing(best)):
             best = got
         if best and not _missing(best):

@@ -46,15 +46,30 @@ def admit(climate: Climate, caller: Caller, reservation_id: str) -> Lease:
     """
     require(caller, "servers:write")
     _check_here(climate)
+    known = _id(reservation_id)
+    lease = leases.of_reservation(climate, caller, known)
+    _refuse_over(lease)
+    # In a lease with several types, each reservation is usable once its own start is done.
+    begun = lease.status_of(lease.reservation(known)) is ReservationStatus.ACTIVE
+    if lease.status is not LeaseStatus.ACTIVE and not begun:
+        start = lease.event(EventKind.START)
+        raise Conflict(f"The lease {lease.id} is {lease.status}: it starts at {start.due_at:%Y-%m-%d %H:%M:%S} UTC")
+    return lease
+
+
+def _id(reservation_id: str) -> UUID:
+    """Return the id of a reservation from a hint, which must have the form of the name of its aggregate."""
     try:
         known: UUID | None = UUID(reservation_id)
     except ValueError:
         known = None
-    # the aggregate has the id as the API shows it, and so must the hint
     if known is None or str(known) != reservation_id:
         raise InvalidInput(f"reservation {reservation_id[:80]!r} is not a UUID in the form in which it is shown")
-    lease = leases.of_reservation(climate, caller, known)
-    start = lease.event(EventKind.START)
+    return known
+
+
+def _refuse_over(lease: Lease) -> None:
+    """Raise Conflict if the lease is over, is ending, or is in its grace period."""
     if lease.gone or lease.deleting or lease.event(EventKind.END).status is not EventStatus.UNDONE:
         raise Conflict(
             f"The lease {lease.id} is {'over' if lease.gone else lease.status}: nothing can boot on it any more"
@@ -65,11 +80,6 @@ def admit(climate: Climate, caller: Caller, reservation_id: str) -> Lease:
             f"The lease {lease.id} is over and in its grace period until {until:%Y-%m-%d %H:%M:%S} UTC: "
             "nothing can boot on it unless it is prolonged"
         )
-    # In a lease with several types, each reservation is usable once its own start is done.
-    begun = lease.status_of(lease.reservation(known)) is ReservationStatus.ACTIVE
-    if lease.status is not LeaseStatus.ACTIVE and not begun:
-        raise Conflict(f"The lease {lease.id} is {lease.status}: it starts at {start.due_at:%Y-%m-%d %H:%M:%S} UTC")
-    return lease
 
 
 def reserve(

@@ -192,11 +192,15 @@ def _refuse_fewer(conn: Connection, lease: Lease, facts: Sequence[Fact]) -> None
     """Raise FewerHosts if an ordinary reservation gets fewer hosts for preemptible ones."""
     if lease.parts or second_try.gives_way(r.spec for r in lease.reservations):
         return
-    changes = [fact for fact in facts if isinstance(fact, ReservationChanged) and fact.missing is None]
+    changes = [fact for fact in facts if isinstance(fact, ReservationChanged) and fact.missing is None and fact.holds]
+    if changes:
+        second_try.refuse_fewer(conn, _time_of_holds(changes), [(fact.spec, fact.holds) for fact in changes])
+
+
+def _time_of_holds(changes: Sequence[ReservationChanged]) -> Period:
+    """Return the time from the first start of a hold to the last end."""
     periods = [hold.during for fact in changes for hold in fact.holds]
-    if periods:
-        during = Period(min(one.start for one in periods), max(one.end for one in periods))
-        second_try.refuse_fewer(conn, during, [(fact.spec, fact.holds) for fact in changes if fact.holds])
+    return Period(min(one.start for one in periods), max(one.end for one in periods))
 
 
 def _losers(conn: Connection, climate: Climate, request: _Request) -> tuple[Lease, ...]:
@@ -357,8 +361,6 @@ def _ask(climate: Climate, wish: _Wish, present: Reservation) -> Ask:
 
 def _replanned(climate: Climate, wish: _Wish, present: Reservation) -> Wanted[ReservationChanged | None]:
     """Return what a reservation needs to be allocated anew; it is settled if nothing, or less time, is wanted."""
-    spec, grace = wish.specs[present.id], lease_events.grace(wish.specs.values())
-    before = lease_events.grace(r.spec for r in wish.lease.reservations)
 
     def plugin() -> ResourcePlugin:
         return climate.plugins[present.resource_type]
@@ -368,13 +370,27 @@ def _replanned(climate: Climate, wish: _Wish, present: Reservation) -> Wanted[Re
     result = partial(_change, wish, present)
     if present.lies_elsewhere or wish.lease.parent or (present.sublets and not own):
         return Wanted(plugin, ask, result, Settled(None, firm=not present.lies_elsewhere))
-    if wish.period == wish.lease.period and spec == present.spec and grace == before:
-        return Wanted(plugin, _unchanged(ask, present), result, Settled(None, firm=_is_firm(climate, wish, present)))
-    if spec == present.spec and present.holds and (kept := _shrunk(present, ask)):
-        fact = ReservationChanged(wish.now, present.id, spec, kept)
-        return Wanted(plugin, _unchanged(ask, present), result, Settled(fact, firm=_is_firm(climate, wish, present)))
+    settled = _settled(climate, wish, present, ask)
+    if settled is not None:
+        return Wanted(plugin, _unchanged(ask, present), result, settled)
     is_part = present.parts or present.sublets
     return Wanted(plugin, planning.here(ask, len(own)) if is_part else ask, result)
+
+
+def _settled(
+    climate: Climate, wish: _Wish, present: Reservation, ask: Ask
+) -> Settled[ReservationChanged | None] | None:
+    """Return the result if nothing, or less time, is wanted; None if the reservation has to be allocated."""
+    spec, grace = wish.specs[present.id], lease_events.grace(wish.specs.values())
+    if spec != present.spec:
+        return None
+    before = lease_events.grace(r.spec for r in wish.lease.reservations)
+    if wish.period == wish.lease.period and grace == before:
+        return Settled(None, firm=_is_firm(climate, wish, present))
+    if present.holds and (kept := _shrunk(present, ask)):
+        fact = ReservationChanged(wish.now, present.id, spec, kept)
+        return Settled(fact, firm=_is_firm(climate, wish, present))
+    return None
 
 
 def _is_firm(climate: Climate, wish: _Wish, present: Reservation) -> bool:

@@ -196,10 +196,7 @@ def switch_on(climate: Climate, held: Sequence[HostPlace]) -> Mapping[HostPlace,
         if not power.managed(conn, numbers):
             return {}
     present, supplies, now = run(climate, _read_power, climate, numbers)
-    asleep = {host for host, place in present.items() if not place.on and supplies[host].wanted != ON}
-    jobs = switching.wish(climate, {present[host]: ON for host in asleep}, supplies)
-    awake = {place: supplies[host] for host, place in _not_up(present, supplies).items() if host not in asleep}
-    jobs = [*jobs, *_due_jobs(awake, now, climate.settings)]
+    jobs = _jobs(climate, present, supplies, now)
     if jobs:
         switching.carry_out(climate, jobs)
         present, supplies, now = run(climate, _read_power, climate, numbers)
@@ -207,6 +204,16 @@ def switch_on(climate: Climate, held: Sequence[HostPlace]) -> Mapping[HostPlace,
         place: supplies[host].error or ("is being switched off" if place.on else "is coming up")
         for host, place in _not_up(present, supplies).items()
     }
+
+
+def _jobs(
+    climate: Climate, present: Mapping[int, HostPlace], supplies: Mapping[int, Supply], now: datetime
+) -> list[Job]:
+    """Record the wish to switch on the hosts without one; return their calls and the due ones of the others."""
+    asleep = {host for host, place in present.items() if not place.on and supplies[host].wanted != ON}
+    jobs = switching.wish(climate, {present[host]: ON for host in asleep}, supplies)
+    awake = {place: supplies[host] for host, place in _not_up(present, supplies).items() if host not in asleep}
+    return [*jobs, *_due_jobs(awake, now, climate.settings)]
 
 
 def _due_jobs(awake: Mapping[HostPlace, Supply], now: datetime, settings: Settings) -> list[Job]:

@@ -133,14 +133,11 @@ def _change(
         return [], Outcome(series, whole(conn, series))
     now = climate.now(conn)
     affected = [unbegun_claims.take_back(conn, caller, lease, now) for lease in affected]
-    is_ordinary = not second_try.gives_way(r.spec for lease in affected for r in lease.reservations)
-    turn = request.turn if is_ordinary else Turn.ONLY
+    turn = _turn(request, affected)
     changed: list[Lease] = []
     clashes: list[Occurrence] = []
     is_short = False
-    # The last one first if they move to later times, so that each one leaves before the next one needs its place.
-    backwards = changes.move_by < ZERO
-    for index, lease in enumerate(affected if backwards else reversed(affected)):
+    for index, lease in enumerate(_in_order(affected, changes)):
         own = replace(grant, gate=gates.at(index))
         try:
             own_changes = _changes(series, lease, changes)
@@ -155,6 +152,17 @@ def _change(
         raise clash(sorted(clashes, key=lambda one: one.period.start), len(affected))
     series = stored.record(conn, caller, series, _fact(changes, now))
     return changed, Outcome(series, whole(conn, series))
+
+
+def _turn(request: _Request, affected: Sequence[Lease]) -> Turn:
+    """Return the turn of the request; leases that are preemptible themselves have only one."""
+    is_preemptible = second_try.gives_way(r.spec for lease in affected for r in lease.reservations)
+    return Turn.ONLY if is_preemptible else request.turn
+
+
+def _in_order(affected: Sequence[Lease], changes: SeriesChanges) -> Sequence[Lease]:
+    """Return the leases in the order in which each one leaves before the next one needs its place."""
+    return affected if changes.move_by < ZERO else affected[::-1]
 
 
 def _reach(climate: Climate, affected: Sequence[Lease], changes: SeriesChanges) -> Period:

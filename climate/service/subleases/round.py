@@ -128,6 +128,11 @@ def _return(conn: Connection, climate: Climate, sublease_id: UUID) -> Places | N
     parent = unbegun_claims.take_back(conn, AUTHOR, parent, now)
     if lease_events.is_running(parent):
         return None
+    return _hand_back(conn, climate, parent, lease, now)
+
+
+def _hand_back(conn: Connection, climate: Climate, parent: Lease, lease: Lease, now: datetime) -> Places:
+    """Record that the parent has the hosts of its sub-lease again; both leases are locked."""
     locks.hosts_alone(conn)
     locks.lock_hosts(conn, {host for one in (lease, parent) for r in one.reservations for host in r.hosts})
     leases.record(conn, AUTHOR, lease, SubleaseReturned(now))

@@ -83,14 +83,16 @@ def compare(conn: Connection, streams: Sequence[UUID]) -> Compared:
             rows[stream] = projection, projection.owner(stream, known), projection.rows(stream, known)
         except UNREADABLE as error:
             faults.append(_unreadable(stream, error))
-    differences = [
-        difference
-        for projection in PROJECTIONS
-        if (own := {stream: (owner, of) for stream, (sort, owner, of) in rows.items() if sort is projection})
-        for projected in projection.tables
-        for difference in _differing(conn, projection, projected, own)
-    ]
-    return Compared(tuple(differences), tuple(faults), count)
+    return Compared(tuple(_differences(conn, rows)), tuple(faults), count)
+
+
+def _differences(conn: Connection, rows: Mapping[UUID, tuple[Projection, str, Rows]]) -> Iterator[RowDifference]:
+    """Compare the rows of streams with the tables, in a statement for each table."""
+    for projection in PROJECTIONS:
+        own = {stream: (owner, of) for stream, (sort, owner, of) in rows.items() if sort is projection}
+        if own:
+            for projected in projection.tables:
+                yield from _differing(conn, projection, projected, own)
 
 
 def _unreadable(stream: UUID, error: Exception) -> Fault:

@@ -61,15 +61,21 @@ def _held(rows: Iterable[RowDifference], table: Table, column: str) -> Iterable[
 def clear(conn: Connection, projection: Projection, rows: Sequence[RowDifference]) -> None:
     """Delete rows that are in no fact, and all allocations that differ from the facts, which are then written again."""
     for projected in reversed(projection.tables):
-        is_held = projected.table in [table for table, _, _ in HELD]
-        mine = [one for one in rows if one.projected is projected and one.said and (is_held or one.known is None)]
-        if projected.table is events and mine:
+        mine = [one for one in rows if one.projected is projected and _is_to_delete(one)]
+        if not mine:
+            continue
+        if projected.table is events:
             strange = [one.key["id"] for one in mine]
             conn.execute(delete(claims).where(claims.c.event_id.in_(strange)))
             conn.execute(delete(actions).where(actions.c.event_id.in_(strange)))
-        if mine:
-            key = [projected.table.c[name] for name in projected.key]
-            conn.execute(delete(projected.table).where(tuple_(*key).in_([_values(one) for one in mine])))
+        key = [projected.table.c[name] for name in projected.key]
+        conn.execute(delete(projected.table).where(tuple_(*key).in_([_values(one) for one in mine])))
+
+
+def _is_to_delete(row: RowDifference) -> bool:
+    """Return whether a row exists that is in no fact, or that is a differing allocation."""
+    is_allocation = row.projected.table in [table for table, _, _ in HELD]
+    return bool(row.said) and (is_allocation or row.known is None)
 
 
 def stop_running(conn: Connection, rows: Iterable[RowDifference]) -> None:

@@ -76,24 +76,29 @@ def record_many(
     to one of them since it was read. `pools` creates the pools of their reservations in the cloud.
     """
     after = [fold(list(happened), before) for before, happened in changes]
-    entries = [
+    entries = _journal_entries(changes, after)
+    if not entries:
+        return after
+    pairs = [(before, lease) for (before, _), lease in zip(changes, after, strict=True)]
+    try:
+        rowless = all(before is None for before, _ in pairs)
+        made = lease_rows.save(conn, pairs, journal.rows(entries, author), pools, rowless=rowless)
+    except IntegrityError as error:
+        if constraint(error) != "pk_journal":
+            raise
+        raise Conflict("Someone else changed the lease at the same moment") from error
+    if released := _released(pairs):
+        healing_waits.wake(conn, released)
+    return [_with_pools(lease, made) for lease in after] if made else after
+
+
+def _journal_entries(changes: Sequence[Change], after: Sequence[Lease]) -> list[tuple[UUID, int, Fact]]:
+    """Return each fact with its lease, and the version that the lease has since."""
+    return [
         (lease.id, version, fact)
         for lease, (_, happened) in zip(after, changes, strict=True)
         for version, fact in enumerate(happened, start=lease.version - len(happened) + 1)
     ]
-    pairs = [(before, lease) for (before, _), lease in zip(changes, after, strict=True)]
-    made: Mapping[UUID, int] = {}
-    if entries:
-        try:
-            rowless = all(before is None for before, _ in pairs)
-            made = lease_rows.save(conn, pairs, journal.rows(entries, author), pools, rowless=rowless)
-        except IntegrityError as error:
-            if constraint(error) != "pk_journal":
-                raise
-            raise Conflict("Someone else changed the lease at the same moment") from error
-        if released := {period for before, lease in pairs if before for period in _released(before, lease)}:
-            healing_waits.wake(conn, released)
-    return [_with_pools(lease, made) for lease in after] if made else after
 
 
 def _with_pools(lease: Lease, made: Mapping[UUID, int]) -> Lease:
@@ -101,9 +106,9 @@ def _with_pools(lease: Lease, made: Mapping[UUID, int]) -> Lease:
     return replace(lease, reservations=tuple(own))
 
 
-def _released(before: Lease, after: Lease) -> set[Period]:
-    """Return the periods for which the lease held resources that others may have now."""
-    return {hold.during for _, hold in _in_force(before) - _in_force(after)}
+def _released(changed: lease_rows.Changed) -> set[Period]:
+    """Return the periods for which leases held resources that others may have now."""
+    return {hold.during for before, after in changed if before for _, hold in _in_force(before) - _in_force(after)}
 
 
 def _in_force(lease: Lease) -> set[tuple[UUID, Hold | AddressHold | AmountHold]]:

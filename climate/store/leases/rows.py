@@ -51,14 +51,7 @@ def save(
     With `pools` also write those of the cloud's pools; return the ids of their aggregates, by reservation. `rowless`
     means that none of the leases has any row yet, which saves the search for them; IntegrityError if one has.
     """
-    present = _with_former_rows(changed)
-    dropped = [key for before, after in present for key in _held(before) - _held(after)]
-    if dropped:
-        conn.execute(delete(allocations).where(tuple_(allocations.c.reservation_id, allocations.c.host).in_(dropped)))
-    for table, keys_of in ((floating_allocations, _addresses_of), (inventory_allocations, _amounts_of)):
-        given_up = [key for before, after in present for key in keys_of(before) - keys_of(after)]
-        if given_up:
-            conn.execute(delete(table).where(tuple_(table.c.reservation_id, table.c.number).in_(given_up)))
+    _delete_given_up(conn, changed)
     written = {table.name: new_rows(changed, key, rows_of) for table, key, rows_of in PARTS}
     written |= {journal.name: list(lines)}
     given = {name: _json(rows) for name, rows in written.items() if rows}
@@ -68,6 +61,18 @@ def save(
         return {}
     statement = _saving(tuple(given), rowless, pools.sql)
     return {UUID(name): number for name, number in conn.execute(statement, {**given, **pools.parameters})}
+
+
+def _delete_given_up(conn: Connection, changed: Changed) -> None:
+    """Delete the allocations of hosts, addresses and amounts that leases no longer hold."""
+    present = _with_former_rows(changed)
+    dropped = [key for before, after in present for key in _held(before) - _held(after)]
+    if dropped:
+        conn.execute(delete(allocations).where(tuple_(allocations.c.reservation_id, allocations.c.host).in_(dropped)))
+    for table, keys_of in ((floating_allocations, _addresses_of), (inventory_allocations, _amounts_of)):
+        given_up = [key for before, after in present for key in keys_of(before) - keys_of(after)]
+        if given_up:
+            conn.execute(delete(table).where(tuple_(table.c.reservation_id, table.c.number).in_(given_up)))
 
 
 def _with_former_rows(changed: Changed) -> list[tuple[Lease, Lease]]:

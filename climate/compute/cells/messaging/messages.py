@@ -225,11 +225,7 @@ def _checked(given: Mapping[str, Any]) -> Message:
         "routing_path": paths.is_path(given.get("routing_path")),
         "hop_count": _is_count(given.get("hop_count")),
         "max_hop_count": _is_count(given.get("max_hop_count")),
-        "target_cell": given.get("target_cell") is None
-        if kind == BROADCAST
-        else paths.is_path(given["target_cell"])
-        if "target_cell" in given
-        else False,
+        "target_cell": _is_target(given.get("target_cell"), kind),
         "response_uuid": _is_uuid(given.get("response_uuid")) if kind == RESPONSE else True,
         # Absent in older releases, whose cells store all messages. A broadcast is always stored.
         "repeats": given.get("repeats", False) in ((False,) if kind == BROADCAST else (False, True)),
@@ -253,6 +249,11 @@ def _checked(given: Mapping[str, Any]) -> Message:
         given.get("response_uuid") if kind == RESPONSE else None,
         given.get("repeats", False) is True,
     )
+
+
+def _is_target(value: object, kind: object) -> bool:
+    """Return whether a message of this kind may have that target: none for a broadcast, otherwise a cell."""
+    return value is None if kind == BROADCAST else paths.is_path(value)
 
 
 def _is_count(value: object) -> bool:

@@ -68,10 +68,10 @@ def run_round(compute: Compute, *, thorough: bool = False) -> None:
         log.error("networks of this host are not reconciled", host=compute.network_host, reason=trouble)
     # The call stays recorded after a failure or a crash, and is repeated.
     with compute.engine.begin() as conn:
-        if trouble and not calls:
-            network_hosts.call(conn, [compute.network_host])
-        elif not trouble:
+        if not trouble:
             network_hosts.answer(conn, calls)
+        elif not calls:
+            network_hosts.call(conn, [compute.network_host])
 
 
 def _note(compute: Compute, driver: NetworkDriver) -> None:

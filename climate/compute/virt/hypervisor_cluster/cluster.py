@@ -147,9 +147,8 @@ class Cluster:
             entries = self.ledger.entries()
             entries.pop(entry.guest.id, None)
             own = entry.place
-            rooms = [room for room in self.rooms(entries) if room.member != own.member]
-            there = [room for room in rooms if within in (None, self.members[room.member].machine)]
-            room = choose([one for one in there if one.member in reach] if reach else there, entry.size)
+            rooms = self._rooms_elsewhere(own, entries, within)
+            room = choose([one for one in rooms if one.member in reach] if reach else rooms, entry.size)
             if room is None:
                 return None
             starts = not self.works(own) and entry.state not in (State.DEAD, State.SUSPENDED)
@@ -158,6 +157,11 @@ class Cluster:
             target = replace(entry, place=self._place(room), leaves=leaves, starts=starts, keeps=keeps)
             self.ledger.put(target)
         return target
+
+    def _rooms_elsewhere(self, own: Place, entries: Mapping[str, Entry], within: str | None) -> list[Room]:
+        """Return the capacity of other members than that of a location; `within`: only of this machine."""
+        rooms = [room for room in self.rooms(entries) if room.member != own.member]
+        return [room for room in rooms if within in (None, self.members[room.member].machine)]
 
     def rested(self, entry: Entry) -> Entry | None:
         """Return the entry of a server without a process on another member that reaches its disk; None: there is none.

@@ -104,12 +104,7 @@ def begin(cluster: Cluster, entry: Entry, target: str | None = None) -> Entry | 
     with cluster.ledger.locked():
         if not can_leave(cluster, entry) or is_busy(cluster):
             return None
-        machine = entry.place.machine
-        there = {
-            name: one
-            for name, one in cluster.members.items()
-            if target in (None, name) and one.machine != machine and _live(one) is not None
-        }
+        there = _targets(cluster, entry.place.machine, target)
         rooms = [room for room in cluster.rooms() if room.member in there]
         untried = [room for room in rooms if room.member not in entry.refused]
         room = choose(untried, entry.size)
@@ -120,6 +115,15 @@ def begin(cluster: Cluster, entry: Entry, target: str | None = None) -> Entry | 
         begun = replace(entry, moving=LiveMove(Place(room.member, there[room.member].machine)))
         cluster.ledger.put(begun)
     return begun
+
+
+def _targets(cluster: Cluster, machine: str, target: str | None) -> dict[str, Member]:
+    """Return the members on other machines that take running guests; only `target`, if it is given."""
+    return {
+        name: one
+        for name, one in cluster.members.items()
+        if target in (None, name) and one.machine != machine and _live(one) is not None
+    }
 
 
 def advance(cluster: Cluster, entry: Entry, watch: Callable[[Progress], Order] | None = None) -> Entry:

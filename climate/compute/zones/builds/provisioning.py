@@ -1,7 +1,7 @@
 """Provisioning of a build: orders to children and boots in this zone run in parallel, in the order of the plan."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
@@ -107,19 +107,23 @@ def run(compute: Compute, build_id: str, worker: str | None = None) -> None:
 
 def _repeat(work: _Work) -> None:
     """Repeat orders without a known answer; those of a removed zone are lost."""
-    with reading(work.compute.engine) as conn:
-        unanswered = [item for item in rows.of(conn, work.build.id) if item.state == SENT]
-        zones = {zone.id: zone for zone in child_zones.listed(conn)}
-    _lose(work, [item.launch_index for item in unanswered if item.zone_id not in zones])
-    left: list[Sent] = [
-        (item.launch_index, zones[item.zone_id], item.blob or "") for item in unanswered if item.zone_id in zones
-    ]
+    left, lost = _unanswered(work)
+    _lose(work, lost)
     silent: set[int] = set()
     while left:
         batch, left = _at_once(left, _zone_of_order)
         orders = [order for order in batch if _zone_of_order(order) not in silent]
         outcomes = _send(work, orders, repeated=True)
         silent |= {zone.id for number, zone, _ in orders if isinstance(outcomes[number], Unknown)}
+
+
+def _unanswered(work: _Work) -> tuple[list[Sent], list[int]]:
+    """Return the orders without a known answer, and the numbers of the servers whose zone was removed."""
+    with reading(work.compute.engine) as conn:
+        items = [item for item in rows.of(conn, work.build.id) if item.state == SENT]
+        zones = {zone.id: zone for zone in child_zones.listed(conn)}
+    orders = [(item.launch_index, zones[item.zone_id], item.blob or "") for item in items if item.zone_id in zones]
+    return orders, [item.launch_index for item in items if item.zone_id not in zones]
 
 
 def _lose(work: _Work, numbers: Sequence[int]) -> None:
@@ -164,12 +168,21 @@ def _go_down(work: _Work, numbers: Sequence[int], plan: Sequence[PlanItem]) -> N
         batch, queue = _at_once(queue, lambda entry: _zone_of(entry[1]))
         outcomes = _together(work, batch)
         silent = {_zone_of(item) for number, item in batch if isinstance(outcomes[number], Unknown)}
-        again = [number for number, _ in batch if isinstance(outcomes[number], Refused)]
-        again += [number for number, item in queue if _zone_of(item) in silent]
-        queue = [(number, item) for number, item in queue if _zone_of(item) not in silent]
-        rest = [item for item in rest if _zone_of(item) not in silent]
-        queue += zip(again, rest, strict=False)
-        rest = rest[len(again) :]
+        refused = [number for number, _ in batch if isinstance(outcomes[number], Refused)]
+        queue, rest = _reassigned(queue, rest, refused, silent)
+
+
+def _reassigned(
+    queue: Sequence[Assigned], rest: Sequence[PlanItem], refused: Sequence[int], silent: Set[int | None]
+) -> tuple[list[Assigned], list[PlanItem]]:
+    """Return the servers to place next with their plan items, and the plan items that are left, without silent zones.
+
+    The refused servers and those in the queue for silent zones get the first of `rest`.
+    """
+    answering = [item for item in rest if _zone_of(item) not in silent]
+    stay = [(number, item) for number, item in queue if _zone_of(item) not in silent]
+    again = [*refused, *(number for number, item in queue if _zone_of(item) in silent)]
+    return [*stay, *zip(again, answering, strict=False)], answering[len(again) :]
 
 
 def _zone_of(item: PlanItem) -> int | None:
@@ -200,16 +213,21 @@ def _together(work: _Work, batch: Sequence[Assigned]) -> dict[int, Outcome]:
     ]
     gone = [number for number, item in batch if isinstance(item, ChildItem) and item.child_zone not in zones]
     outcomes: dict[int, Outcome] = {number: Refused("the zone was removed") for number in gone}
-    by_node: dict[str, list[int]] = {}
-    for number, item in batch:
-        if isinstance(item, LocalItem):
-            by_node.setdefault(f"{item.hostname}:{item.nodename}", []).append(number)
     _assign(work, orders)
     with ThreadPoolExecutor(max_workers=1) as pool:
         sending = pool.submit(_send, work, orders)
-        for destination, numbers in by_node.items():
+        for destination, numbers in _by_node(batch).items():
             outcomes |= _boot_here(work, numbers, destination)
         return outcomes | sending.result()
+
+
+def _by_node(batch: Sequence[Assigned]) -> Mapping[str, list[int]]:
+    """Return the numbers of the servers to boot in this zone, by the destination of their node."""
+    numbers: dict[str, list[int]] = {}
+    for number, item in batch:
+        if isinstance(item, LocalItem):
+            numbers.setdefault(f"{item.hostname}:{item.nodename}", []).append(number)
+    return numbers
 
 
 def _assign(work: _Work, orders: Sequence[Sent]) -> None:
@@ -236,6 +254,14 @@ def _send(work: _Work, orders: Sequence[Sent], *, repeated: bool = False) -> dic
     ]
     answers = placement.send_all(work.compute, requests, repeated=repeated)
     outcomes = {number: outcome for (number, _, _), outcome in zip(orders, answers, strict=True)}
+    _record_outcomes(work, orders, made, outcomes)
+    return outcomes
+
+
+def _record_outcomes(
+    work: _Work, orders: Sequence[Sent], made: Mapping[int, Order], outcomes: Mapping[int, Outcome]
+) -> None:
+    """Record the servers that were built; those that were refused are open again, with the reasons for their owner."""
     zones = {number: zone for number, zone, _ in orders}
     built = {number: outcome.server_id for number, outcome in outcomes.items() if isinstance(outcome, Built)}
     refused = {number: outcome.reason for number, outcome in outcomes.items() if isinstance(outcome, Refused)}
@@ -248,7 +274,6 @@ def _send(work: _Work, orders: Sequence[Sent], *, repeated: bool = False) -> dic
             servers.add(conn, owned)
     for number, reason in refused.items():
         work.failed(f"{zones[number].name or f'zone {zones[number].id}'}: {reason}")
-    return outcomes
 
 
 def _boot_here(work: _Work, numbers: Sequence[int], destination: str | None) -> dict[int, Outcome]:
