@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from tests.campaign import COUNTS, PAGE, Run, Suite, cases, page, suites
+from tests.campaign import COUNTS, PAGE, ROOT, Run, Suite, cases, page, suites
 
 REPORT = """<testsuites><testsuite>
 <testcase classname="tests.system.test_chaos" name="test_a_gust" time="60.0"><properties>
@@ -55,3 +55,12 @@ def test_cases_are_divided_among_the_runs() -> None:
     given = cases("abc", {"a"}, {"b"})
     assert [[mark.name for mark in one.marks] for one in given] == [[], ["slow"], ["campaign"]]
     assert [[mark.name for mark in one.marks] for one in cases("ab", {"a"})] == [[], ["slow"]]
+
+
+def test_campaign_has_the_keystone_of_make_test_keystone() -> None:
+    """`make campaign` installs an OpenStack only, whose Keystone tests/real_keystone finds."""
+    alone = (ROOT / "tests" / "real_keystone" / "requirements.txt").read_text(encoding="utf-8")
+    pins = {line for line in alone.splitlines() if "==" in line}
+    locked = (ROOT / "tests" / "real_openstack" / "requirements.lock").read_text(encoding="utf-8")
+    assert {pin.partition("==")[0] for pin in pins} == {"keystone", "gunicorn"}
+    assert pins <= {line.removesuffix(" \\") for line in locked.splitlines()}

@@ -46,11 +46,12 @@ class People:
         return self.admin.compute.get_server(server_id)
 
     def await_status(self, server_id: str, *wanted: str) -> Any:
-        """Wait for a status without a task; return the server."""
+        """Wait for a status without a task; return the server. Nova stores the fault of an error after its status."""
 
         def found() -> Any:
             seen = self.look(server_id)
-            return seen if seen.status in wanted and seen.task_state is None else None
+            is_complete = seen.task_state is None and (seen.status != "ERROR" or seen.fault)
+            return seen if seen.status in wanted and is_complete else None
 
         return await_so(found, SECONDS, f"the status {' or '.join(wanted)}")
 

@@ -19,7 +19,8 @@ VENV = ROOT / ".venv-openstack"
 BIN = VENV / "bin"
 PASSWORD = "open-sesame"
 HOSTS = ("h1", "h2", "h3")
-SERVICES = ("mariadb", "rabbitmq", "epmd", "erlang", "keystone", "placement", "glance", "neutron", "nova")
+STORES = ("mariadb", "rabbitmq")
+SERVICES = (*STORES, "epmd", "erlang", "keystone", "placement", "glance", "neutron", "nova")
 STOP_SECONDS = 20.0
 
 
@@ -87,25 +88,34 @@ class Layout:
         said = f"{made.stdout[-2000:]}{made.stderr[-2000:]}"
         assert made.returncode == 0, f"{' '.join(map(str, words))} ended with {made.returncode}: {said}"
 
-    def stop(self, name: str) -> None:
-        """End a process with its children, gently and then not."""
-        process = self.running.pop(name)
-        with suppress(psutil.NoSuchProcess):
-            family = [psutil.Process(process.pid), *psutil.Process(process.pid).children(recursive=True)]
+    def stop(self, *names: str) -> None:
+        """End processes with their children, gently and then not; each is asked before any is waited for."""
+        ended = [self.running.pop(name) for name in names]
+        families = [one for process in ended for one in _family(process.pid)]
+        for process in ended:
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGTERM)
-            _, left = psutil.wait_procs(family, timeout=STOP_SECONDS)
-            for one in left:
-                with suppress(psutil.NoSuchProcess):
-                    one.kill()
-        process.wait()
+        _, left = psutil.wait_procs(families, timeout=STOP_SECONDS)
+        for one in left:
+            with suppress(psutil.NoSuchProcess):
+                one.kill()
+        for process in ended:
+            process.wait()
 
     def stop_all(self) -> None:
-        """End all processes, the last started first."""
-        for name in reversed(list(self.running)):
-            self.stop(name)
+        """End the services, and then the stores that they use."""
+        self.stop(*(name for name in self.running if name not in STORES))
+        self.stop(*self.running)
 
     def log(self, name: str) -> str:
         """Return the end of what a process wrote."""
         path = self.folder("log") / f"{name}.log"
         return path.read_text(encoding="utf-8", errors="replace")[-3000:] if path.exists() else ""
+
+
+def _family(pid: int) -> list[psutil.Process]:
+    """Return a process and its children, or nothing if it has ended."""
+    with suppress(psutil.NoSuchProcess):
+        first = psutil.Process(pid)
+        return [first, *first.children(recursive=True)]
+    return []
