@@ -13,6 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 import httpx
 import psycopg
@@ -66,14 +67,13 @@ def fill(file: Path) -> None:
                     os.posix_fallocate(filler.fileno(), filler.seek(0, os.SEEK_END), size)
 
 
-def begin_a_log_file(database_url: str) -> None:
+def begin_a_log_file(conn: psycopg.Connection[Any]) -> None:
     """Let Postgres continue in a new file of its write-ahead log, which has its full size from the beginning.
 
     With the disk full, the tables then run out of room before the log does: Postgres refuses writes and stays up.
     """
-    with psycopg.connect(plain_url(database_url), autocommit=True) as conn:
-        conn.execute("SELECT pg_switch_wal()")
-        conn.execute("SELECT pg_logical_emit_message(true, 'test', 'first of its file')")
+    conn.execute("SELECT pg_switch_wal()")
+    conn.execute("SELECT pg_logical_emit_message(true, 'test', 'first of its file')")
 
 
 def says_so(stack: Stack, process: str) -> bool:
@@ -81,10 +81,10 @@ def says_so(stack: Stack, process: str) -> bool:
     return any(line.startswith(process) and "disk full" in line for line in list(stack.said))
 
 
-def end_the_log(database_url: str) -> None:
+def end_the_log(conn: psycopg.Connection[Any]) -> None:
     """Write until Postgres has no room for its write-ahead log, and stops."""
     message = f"SELECT pg_logical_emit_message(false, 'test', repeat('x', 1000000)) FROM generate_series(1, {SIZE_MB})"
-    with psycopg.connect(plain_url(database_url), autocommit=True) as conn, pytest.raises(psycopg.OperationalError):
+    with pytest.raises(psycopg.OperationalError):
         conn.execute(message)
 
 
@@ -119,13 +119,15 @@ class Promises:
 def test_a_full_disk_is_said_loses_nothing_and_all_goes_on_when_there_is_room(stack: Stack) -> None:
     admin, member = Api(stack.home, "climate"), Api(stack.home, "climate-demo")
     filler, promises = stack.home / "postgres" / "filler", Promises(member)
+    # Opened before the disk is full: a new connection may have to write a file of the catalogues.
+    conn = psycopg.connect(plain_url(stack.database_url), autocommit=True)
     try:
         for name in HOSTS:
             assert admin.ask("POST", "/v1/os-hosts", {"name": name, "full": "yes"}).status_code == 201
         due = time.time() + 10
         for name in HOSTS:
             assert promises.ask(f"due-{name}", due, 7200) == 201
-        begin_a_log_file(stack.database_url)
+        begin_a_log_file(conn)
         fill(filler)
         times = count(int(due) + 90_000, 300)  # one more time for each try, so that hosts are free for all of them
 
@@ -137,7 +139,7 @@ def test_a_full_disk_is_said_loses_nothing_and_all_goes_on_when_there_is_room(st
         await_so(lambda: says_so(stack, "web"), PATIENCE, "the disk full of web")
         for _ in range(8):  # both web processes answer, whichever of them had the failed write
             assert not httpx.get(f"{stack.url}/readyz", trust_env=False).json()["checks"]["disk"]["ok"]
-        end_the_log(stack.database_url)
+        end_the_log(conn)
         for _ in range(12):  # more often than a process may die that has no such reason
             stack.await_line("is full, free some space; restarting it", PATIENCE, len(stack.said))
         filler.unlink()
@@ -148,5 +150,6 @@ def test_a_full_disk_is_said_loses_nothing_and_all_goes_on_when_there_is_room(st
         checked = stack.run("journal", "check")
         assert checked.returncode == 0, checked.stdout + checked.stderr
     finally:
+        conn.close()
         admin.close()
         member.close()
