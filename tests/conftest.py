@@ -65,12 +65,13 @@ def pytest_configure() -> None:
 LONGEST_FIRST = (
     "tests/slow",
     "tests/web_pages",
+    "tests/api/compute/clients",
+    "tests/test_gone_leases",
     "tests/cli/test_whole_demo",
     "tests/system",
     "tests/runner/test_by_url",
-    "tests/test_gone_leases",
     "tests/workers",
-    "tests/identity/authentication/test_sign_in",
+    "tests/identity/authentication/test_revocation_cache",
     "tests/compute/network/test_allocation_ways",
     "tests/api/test_web_worker",
     "tests/machine",
@@ -85,12 +86,16 @@ LONGEST_FIRST = (
     "tests/api/compute/test_cell_servers",
     "tests/test_",
     "tests/embedded",
-    "tests/api/compute/clients",
 )
 """Beginnings of the paths of modules that take long; a worker that begins one last lets the other wait."""
 
 
 SHARED = {
+    "tests/api/compute/clients/test_network_clients": "the cloud of tests/api/compute/clients",
+    "tests/api/compute/clients/test_nouns": "the cloud of tests/api/compute/clients",
+    "tests/api/compute/clients/test_sdk": "the cloud of tests/api/compute/clients",
+    "tests/api/compute/clients/test_servers": "the cloud of tests/api/compute/clients",
+    "tests/api/compute/clients/test_volume_clients": "the cloud of tests/api/compute/clients",
     "tests/system/test_http_race": "the stack of tests/system",
     "tests/system/test_openstack_clients": "the stack of tests/system",
     "tests/system/test_two_services": "the stack of tests/system",

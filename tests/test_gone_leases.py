@@ -16,6 +16,8 @@ from climate.database.connections import reading
 from climate.settings import Settings
 from climate.store.hosts import pools
 
+pytestmark = pytest.mark.slow
+
 OVER = 8000
 """Leases that are over.  Fewer rows than that are read by everything that is asked."""
 

@@ -14,6 +14,8 @@ from tests.api.compute.clients.conftest import Person
 from tests.compute import network_factory
 from tests.compute.served_cloud import Served
 
+pytestmark = pytest.mark.slow
+
 Climate = Callable[..., Any]
 
 

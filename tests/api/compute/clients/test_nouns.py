@@ -2,7 +2,11 @@
 
 from pathlib import Path
 
+import pytest
+
 from tests.api.compute.clients.conftest import NODES, Person
+
+pytestmark = pytest.mark.slow
 
 
 def test_flavors(boss: Person, demo: Person) -> None:

@@ -8,6 +8,7 @@ import openstack
 import pytest
 
 pytestmark = [
+    pytest.mark.slow,
     pytest.mark.filterwarnings("ignore::PendingDeprecationWarning"),
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
 ]

@@ -7,6 +7,8 @@ import pytest
 
 from tests.api.compute.clients.conftest import NODES, Person
 
+pytestmark = pytest.mark.slow
+
 WHAT = "--flavor m1.tiny --image demo"
 
 

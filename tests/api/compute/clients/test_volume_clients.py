@@ -10,7 +10,7 @@ from tests.api.compute.clients.conftest import Person
 from tests.compute.served_cloud import Served
 from tests.system.stack import await_so
 
-pytestmark = pytest.mark.usefixtures("cloud")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("cloud")]
 
 
 def test_volumes_of_a_reservation(cloud: Served, boss: Person, demo: Person) -> None:
