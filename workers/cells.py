@@ -29,7 +29,7 @@ from climate.compute.cells.messaging.transport import QUEUES, CellTransport
 from climate.compute.cells.servers import methods
 from climate.compute.cells.servers.healing import Healer
 from climate.compute.cells.state import inventory, state
-from climate.compute.store.cells import changes, handover, messages
+from climate.compute.store.cells import changes, direct_sends, messages
 from climate.configuration import cells
 from climate.database import connections
 from climate.service import housekeeping, process_health
@@ -140,7 +140,7 @@ class CellsProcess:
     def _look(self) -> None:
         now = self.pipeline.here().now
         with connections.reading(self.pipeline.quick.engine) as conn:
-            kinds, names = handover.due_kinds(conn, list(QUEUES), now), messages.waiting(conn, now)
+            kinds, names = direct_sends.due_kinds(conn, list(QUEUES), now), messages.waiting(conn, now)
         for kind in kinds:
             self.pipeline.stations[kind].look()
         self.pipeline.send_due(names)

@@ -9,7 +9,7 @@ View = dict[str, object]
 
 
 def namespace_view(one: Namespace, *, with_parts: bool = False) -> View:
-    """Return a namespace with its resource types, and on request with its other parts, as far as it has some."""
+    """Return a namespace with its resource types; `with_parts` adds its other parts, without empty lists."""
     path = f"/v2/metadefs/namespaces/{one.namespace}"
     body = {
         "namespace": one.namespace,

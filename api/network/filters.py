@@ -54,7 +54,7 @@ def _lower(values: Iterable[str]) -> set[str]:
 
 
 def one(things: Iterable[Body], wanted: str, what: str) -> Body:
-    """Return the entry with this id; NotFound."""
+    """Return the entry with this id. Raise NotFound if there is none."""
     for thing in things:
         if thing["id"] == wanted:
             return thing

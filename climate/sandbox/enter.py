@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from climate.sandbox import kernel, namespace
-from climate.sandbox.requirements import Impossible, why
+from climate.sandbox.namespace_errors import Impossible, why
 from climate.settings import environment
 
 CANNOT = 125

@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from climate.sandbox.enter import CANNOT, run, with_system_programs
-from climate.sandbox.requirements import Impossible
+from climate.sandbox.namespace_errors import Impossible
 from climate.settings import environment
 
 LINKS: Mapping[str, str] = {

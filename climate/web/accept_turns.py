@@ -1,7 +1,7 @@
 """Connections shared out evenly over the processes of the web server.
 
 All processes listen on one socket. Clients that connect at the same moment mostly reach the process that wakes first.
-The others would idle, while its threads wait for each other.
+The threads of that process would wait for each other, while the other processes idle.
 """
 
 import time

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from climate.sandbox.features import ProbeResult
-from climate.sandbox.requirements import why
+from climate.sandbox.namespace_errors import why
 
 REFUSED = OSError(errno.EPERM, "Operation not permitted", "unshare")
 

@@ -294,13 +294,15 @@ MUTANTS = (
     ),
     Mutant(
         "a demand takes no host that another holds",
-        [("climate/domain/hosts/flow.py", "for other in range(len(self._demands)):", "for other in ():")],
-        [f"{MATCHING}flow.py::test_a_demand_takes_other_hosts_where_those_it_prefers_are_all_that_another_can_have"],
+        [("climate/domain/hosts/min_cost_flow.py", "for other in range(len(self._demands)):", "for other in ():")],
+        [
+            f"{MATCHING}min_cost_flow.py::test_a_demand_takes_other_hosts_where_those_it_prefers_are_all_that_another_can_have"
+        ],
     ),
     Mutant(
         "drawbacks of hosts do not count",
-        [("climate/domain/hosts/flow.py", "* (hosts ** demand.drawbacks.get(host, 0))", "* hosts")],
-        [f"{MATCHING}flow.py::test_the_chosen_hosts_are_the_best_and_the_shares_fair"],
+        [("climate/domain/hosts/min_cost_flow.py", "* (hosts ** demand.drawbacks.get(host, 0))", "* hosts")],
+        [f"{MATCHING}min_cost_flow.py::test_the_chosen_hosts_are_the_best_and_the_shares_fair"],
     ),
     Mutant(
         "a closed pool gives more than its users have of it",

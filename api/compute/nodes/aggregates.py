@@ -8,8 +8,7 @@ from api.body import read_object
 from api.compute import validation
 from api.compute.blueprint import compute_blueprint
 from api.compute.microversion import since
-from api.compute.nodes.aggregate_bodies import CHANGED, NEW
-from api.compute.nodes.node_bodies import AGGREGATE_ACTIONS
+from api.compute.nodes.aggregate_bodies import AGGREGATE_ACTIONS, CHANGED, NEW
 from api.request_context import compute
 from climate.compute.models.aggregate import Aggregate
 from climate.compute.nodes import aggregates

@@ -12,7 +12,7 @@ from api.compute import validation
 from api.compute.blueprint import compute_blueprint
 from api.compute.cells import lists
 from api.compute.microversion import since
-from api.compute.nodes import node_bodies
+from api.compute.nodes import service_bodies
 from api.request_context import compute, deployment
 from climate.compute.cells.state import inventory
 from climate.compute.models.aggregate import INTERNAL
@@ -68,7 +68,7 @@ def update(name: str) -> Body:
     Beyond Nova: `reason` is stored as the reason of the maintenance.
     """
     _may_administer()
-    given = node_bodies.host(read_object())
+    given = service_bodies.host(read_object())
     status, mode = given.get("status"), given.get("maintenance_mode")
     reason = given.get("reason", DEFAULT_REASON)
     service = _service(name) if status is not None else None

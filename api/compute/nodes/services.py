@@ -11,7 +11,7 @@ from api.compute import validation
 from api.compute.blueprint import compute_blueprint
 from api.compute.cells import lists
 from api.compute.microversion import since
-from api.compute.nodes import node_bodies
+from api.compute.nodes import service_bodies
 from api.request_context import compute, deployment
 from climate.compute.cells.state import inventory
 from climate.compute.models.node import Service
@@ -25,10 +25,10 @@ BINARY = "nova-compute"
 
 FORCE_DOWN = "force-down"
 FORMS = {
-    "enable": node_bodies.NAMED_SERVICE,
-    "disable": node_bodies.NAMED_SERVICE,
-    "disable-log-reason": node_bodies.DISABLED_SERVICE,
-    FORCE_DOWN: node_bodies.DOWN_SERVICE,
+    "enable": service_bodies.NAMED_SERVICE,
+    "disable": service_bodies.NAMED_SERVICE,
+    "disable-log-reason": service_bodies.DISABLED_SERVICE,
+    FORCE_DOWN: service_bodies.DOWN_SERVICE,
 }
 """Last part of the path before 2.53 -> the schema of the body."""
 
@@ -52,7 +52,7 @@ def update(service_id: str) -> Body:
     if not since(53):
         return {"service": _by_form(service_id, read_object())}
     service = _find(service_id)
-    return {"service": _view(maintenance.change(audited(), service, **node_bodies.service(read_object())))}
+    return {"service": _view(maintenance.change(audited(), service, **service_bodies.service(read_object())))}
 
 
 @blueprint.delete("/os-services/<service_id>")

@@ -1,7 +1,7 @@
 """OpenAPI descriptions of aggregates, hypervisors, services, hosts and zones."""
 
-from api.compute.nodes.aggregate_bodies import CHANGED, NEW
-from api.compute.nodes.node_bodies import AGGREGATE_ACTIONS, HOST_FORMS, SERVICE_FORMS
+from api.compute.nodes.aggregate_bodies import AGGREGATE_ACTIONS, CHANGED, NEW
+from api.compute.nodes.service_bodies import HOST_FORMS, SERVICE_FORMS
 from api.schema.shapes import PAGE, Operation, answer, flag, text
 
 AGGREGATE = "/os-aggregates/<aggregate_id>"

@@ -4,7 +4,7 @@ from flask import Blueprint, request
 
 from api.body import read_object
 from api.identity import scopes, views
-from api.identity.domains import domain_bodies
+from api.identity.domains import domain_and_group_bodies
 from api.request_context import caller, identity
 from climate.domain.policy import require
 from climate.identity import domains as verbs
@@ -26,7 +26,7 @@ def listing() -> dict[str, object]:
 def create() -> tuple[dict[str, object], int]:
     """Create a domain."""
     require(caller(), "identity:admin")
-    made = verbs.create(identity(), caller(), **domain_bodies.DOMAIN.read(read_object()))
+    made = verbs.create(identity(), caller(), **domain_and_group_bodies.DOMAIN.read(read_object()))
     return {"domain": views.domain(made)}, 201
 
 
@@ -43,7 +43,7 @@ def show(domain_id: str) -> dict[str, object]:
 def change(domain_id: str) -> dict[str, object]:
     """Update the name or description of a domain, or disable it, so that its users and projects get no tokens."""
     require(caller(), "identity:admin")
-    changed = verbs.change(identity(), caller(), domain_id, domain_bodies.CHANGED_DOMAIN.read(read_object()))
+    changed = verbs.change(identity(), caller(), domain_id, domain_and_group_bodies.CHANGED_DOMAIN.read(read_object()))
     return {"domain": views.domain(changed)}
 
 

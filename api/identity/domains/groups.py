@@ -4,7 +4,7 @@ from flask import Blueprint, request
 
 from api.body import read_object
 from api.identity import filters, views
-from api.identity.domains import domain_bodies
+from api.identity.domains import domain_and_group_bodies
 from api.identity.scopes import require_reader
 from api.request_context import caller, identity
 from climate.domain.errors import NotFound
@@ -27,7 +27,7 @@ def listing() -> dict[str, object]:
 def create() -> tuple[dict[str, object], int]:
     """Create a group."""
     require(caller(), "identity:admin")
-    made = verbs.create(identity(), caller(), **domain_bodies.GROUP.read(read_object()))
+    made = verbs.create(identity(), caller(), **domain_and_group_bodies.GROUP.read(read_object()))
     return {"group": views.group(made)}, 201
 
 
@@ -42,7 +42,7 @@ def show(group_id: str) -> dict[str, object]:
 def change(group_id: str) -> dict[str, object]:
     """Update the name or description of a group."""
     require(caller(), "identity:admin")
-    changed = verbs.change(identity(), caller(), group_id, domain_bodies.CHANGED_GROUP.read(read_object()))
+    changed = verbs.change(identity(), caller(), group_id, domain_and_group_bodies.CHANGED_GROUP.read(read_object()))
     return {"group": views.group(changed)}
 
 

@@ -16,7 +16,7 @@ LOOKED_FOR = 2
 
 
 def fence(remote: Remote, seen: Look, subjects: Iterable[str], token: int) -> None:
-    """Record that a claim works on hosts or servers. Raise Fenced when a later claim does, or has just begun to."""
+    """Record that a claim works on hosts or servers. Raise Fenced if a later claim works on them already."""
     wanted = list(subjects)
     fencing.check(seen.book, wanted, token)
     changes = fencing.raising(seen.book, wanted, token)

@@ -42,7 +42,7 @@ class Step:
 
 
 def plan(compute: Compute, host: str) -> list[Step]:
-    """Return the steps that would empty a node, or all nodes of a service host; NotFound."""
+    """Return the steps that would empty a node, or all nodes of a service host. Raise NotFound."""
     compute = compute.scheduling(AS_MIGRATED)
     with reading(compute.engine) as conn:
         present = servers.on_node(conn, host) or servers.on_service(conn, host)

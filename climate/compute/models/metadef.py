@@ -34,7 +34,7 @@ class Namespace:
         return self.parts.get(kind, {})
 
     def part(self, kind: str, name: str) -> Part:
-        """Return a part; NotFound."""
+        """Return a part. Raise NotFound if there is none."""
         if name not in self.of(kind):
             raise NotFound(f"Namespace {self.namespace} has no {name[:80]} among its {kind}.")
         return self.of(kind)[name]
@@ -51,7 +51,7 @@ class Namespace:
         return self.without(kind, name).with_new(kind, after, part)
 
     def without(self, kind: str, name: str) -> "Namespace":
-        """Return the namespace without a part; NotFound."""
+        """Return the namespace without a part. Raise NotFound if it has no such part."""
         self.part(kind, name)
         return self._with(kind, {other: part for other, part in self.of(kind).items() if other != name})
 

@@ -27,7 +27,7 @@ def listed(compute: Compute) -> list[Aggregate]:
 
 
 def get(compute: Compute, aggregate_id: int) -> Aggregate:
-    """Return an aggregate; NotFound."""
+    """Return an aggregate. Raise NotFound if there is none."""
     with reading(compute.engine) as conn:
         return _read(conn, aggregate_id)
 

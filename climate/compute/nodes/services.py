@@ -17,8 +17,7 @@ from climate.compute.models.image import ACTIVE, Image
 from climate.compute.models.node import Liveness, NodeSpec, Service
 from climate.compute.network.service import default_networks
 from climate.compute.store.networks import network_hosts
-from climate.compute.store.nodes import services
-from climate.compute.store.nodes import usage_audit as drifts
+from climate.compute.store.nodes import services, usage_repair
 from climate.compute.store.projects import flavors, images
 from climate.compute.store.zones import child_zones
 from climate.database.connections import alone, reading
@@ -101,11 +100,11 @@ def ready(compute: Compute) -> bool:
 def audit(compute: Compute) -> None:
     """Audit the usage of this service's nodes: correct each that is not the sum over its servers."""
     with reading(compute.engine) as conn:
-        suspects = drifts.drifted(conn, compute.service_host)
+        suspects = usage_repair.drifted(conn, compute.service_host)
     if not suspects:
         return
     with compute.engine.begin() as conn:
-        corrected = drifts.correct(conn, suspects)
+        corrected = usage_repair.correct(conn, suspects)
     for drift in corrected:
         log.warning("usage of a node corrected", node=drift.node, was=drift.was, now=drift.now)
 

@@ -16,7 +16,7 @@ def listed(compute: Compute, user_id: str) -> list[Row]:
 
 
 def get(compute: Compute, user_id: str, name: str) -> Row:
-    """Return a keypair of a user; NotFound."""
+    """Return a keypair of a user. Raise NotFound if there is none."""
     with reading(compute.engine) as conn:
         result = rows.listed(conn, user_id, name)
     if not result:
@@ -52,7 +52,7 @@ def create(compute: Compute, user_id: str, project_id: str, name: str, public_ke
 
 
 def delete(compute: Compute, user_id: str, name: str) -> None:
-    """Delete a keypair of a user; NotFound."""
+    """Delete a keypair of a user. Raise NotFound if there is none."""
     with compute.engine.begin() as conn:
         if not rows.drop(conn, user_id, name):
             raise _none(name, user_id)

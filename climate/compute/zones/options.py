@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from climate.compute.zones.builds.blobs import BlobKeys
 from climate.compute.zones.client import ChildClient
-from climate.compute.zones.forwarded_servers import ForwardedServers
+from climate.compute.zones.server_zone_cache import ServerZoneCache
 
 NAME = "nova"
 
@@ -32,7 +32,7 @@ class Zones:
     """Deadline in seconds of one exchange with a child."""
     failures_to_offline: int = 3
     client: ChildClient | None = None
-    forwarded: ForwardedServers = field(default_factory=ForwardedServers, repr=False)
+    forwarded: ServerZoneCache = field(default_factory=ServerZoneCache, repr=False)
     """Cache of servers that children answered for, in this process."""
     own_id: Callable[[], str] = field(default=str, repr=False)
     """Function that returns the random id by which this zone detects loops."""

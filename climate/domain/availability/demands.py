@@ -11,7 +11,7 @@ from heapq import heappushpop
 from itertools import accumulate
 
 from climate.domain.availability.gaps import FAR, Gaps, Steps
-from climate.domain.hosts.flow import Whole
+from climate.domain.hosts.min_cost_flow import Whole
 from climate.domain.hosts.packing import Rooms, Slots
 from climate.domain.period import Period
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from climate.domain.errors import TooComplex
-from climate.domain.hosts.flow import Flow, Whole
+from climate.domain.hosts.min_cost_flow import Flow, Whole
 from climate.domain.hosts.packing import Rooms, Slots, Work, pack
 
 Demand = Whole | Slots

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from itertools import accumulate, combinations
 
 from climate.domain.errors import TooComplex
-from climate.domain.hosts.flow import Whole
+from climate.domain.hosts.min_cost_flow import Whole
 
 MOST_STEPS = 50_000
 """Maximum number of steps of one search: some tenths of a second."""

@@ -1,7 +1,7 @@
 """Cache of the database's clock and of revocations, at most one second old, without SQL per request.
 
-The processes of one web server share the number of the last revocation that any of them wrote. Each compares it before
-it uses the cache, so that a revocation holds in all of them at once. Other web servers see it within a second.
+The processes of one web server share a random stamp, which each revocation replaces. A process whose cache has another
+stamp reads again, so that a revocation holds in all of them at once. Other web servers see it within a second.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -62,7 +62,7 @@ class View:
     asked: object
     """Number of the call of `forget` that preceded it."""
     last: int
-    """Number of the last revocation that any process of the web server announced before."""
+    """Stamp of the last revocation that any process of the web server announced before the read."""
 
     @property
     def now(self) -> datetime:

@@ -4,9 +4,10 @@ No token may survive a change that revokes it. The time of issue is read before 
 lock that waits for concurrent changes. Every change locks the user's row before it records the time of revocation. A
 sign-in therefore either sees the change or has an earlier time of issue.
 
-Failures are counted before the turn in which the password is verified and again in it, and a failure is recorded before
-that turn ends. Concurrent attempts exceed the limit of a login by at most one per turn. A blocked login takes no turn,
-and neither does a password that was verified a moment ago.
+Few passwords are verified at once, and other requests wait for a turn (passwords.py). Failures are counted before a
+request waits, and again when it has its turn. A failure is recorded before the turn ends, so concurrent attempts exceed
+the limit of a login by at most one per turn. A blocked login takes no turn, and neither does a password that was
+verified a moment ago.
 """
 
 from collections.abc import Callable, Sequence

@@ -49,10 +49,11 @@ Word = Mapping[str, str | None]
 def look(climate: Climate) -> None:
     """Move hosts that were unwell for a while to FAILED, and move recovered ones back.
 
-    Hosts that an admin took out, or that cannot be cleaned, wait for an admin, because the cloud does not know
-    about them. Hosts that are switched off or in maintenance are not unwell. The number of statements is constant
-    for any number of hosts, plus a few for each returning host. No host fails while all of several are unwell at
-    once, because the cloud itself is then likely broken. Raises CloudError if the cloud does not answer.
+    Hosts that an admin took out, or that cannot be cleaned, wait for an admin: the cloud's report of health does not
+    know these reasons. Hosts that are switched off or in maintenance are not unwell. The number of
+    statements is constant for any number of hosts, plus a few for each returning host. No host fails while all of
+    several are unwell at once, because the cloud itself is then likely broken. Raises CloudError if the cloud does
+    not answer.
     """
     word = climate.cloud.health()
     failed, well = run(climate, _judge, climate, word)

@@ -16,8 +16,8 @@ from sqlalchemy import Connection
 
 from climate.domain.errors import Busy, ClimateError, NotEnoughAddresses, NotEnoughHosts, NotEnoughStorage, TooComplex
 from climate.domain.hosts import matching
-from climate.domain.hosts.flow import Whole
 from climate.domain.hosts.matching import Assignment, Unmatched
+from climate.domain.hosts.min_cost_flow import Whole
 from climate.plugin import HOSTS, Allocation, Ask, Offer, ResourcePlugin
 from climate.store import locks
 from climate.store.allocation.candidates import Candidates

@@ -8,8 +8,8 @@ from sqlalchemy import Connection
 
 from climate.domain.errors import ClimateError, NotEnoughAddresses, NotEnoughHosts, NotEnoughStorage, TooComplex
 from climate.domain.hosts import matching
-from climate.domain.hosts.flow import Whole
 from climate.domain.hosts.matching import Unmatched
+from climate.domain.hosts.min_cost_flow import Whole
 from climate.domain.period import Period
 from climate.plugin import ADDRESSES, INVENTORIES
 from climate.service.leases.joint_allocation import Offered, Unmatchable, merged, offer_of

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field, replace
 from sqlalchemy import Connection
 
 from climate.domain.facts import FOREVER
-from climate.domain.hosts.flow import Whole
 from climate.domain.hosts.matching import NO_ROOMS, Demand
+from climate.domain.hosts.min_cost_flow import Whole
 from climate.domain.hosts.packing import Rooms, Slots
 from climate.domain.period import Period
 from climate.store.allocation import capacity, floating_ips, inventories, resource_classes

@@ -2,7 +2,7 @@
 
 An amount is allocated under the locked rows of all inventories of its class, read in a new statement and hence a new
 snapshot. The quick way never waits: it skips rows that others hold. The patient way waits for them in the order of
-their numbers, after the lock of patient allocations (climate.store.allocation.hosts).
+their numbers. An advisory lock lets one patient allocation run at a time (climate.store.allocation.hosts).
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence

@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 
-from climate.domain.hosts.flow import Whole
 from climate.domain.hosts.matching import Demand
+from climate.domain.hosts.min_cost_flow import Whole
 from climate.domain.hosts.packing import Slots
 
 Rooms = Mapping[int, Mapping[str, int]]

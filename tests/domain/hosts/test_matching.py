@@ -6,8 +6,8 @@ from random import Random
 
 import pytest
 
-from climate.domain.hosts.flow import Whole
 from climate.domain.hosts.matching import Demand, Unmatched, holds, match
+from climate.domain.hosts.min_cost_flow import Whole
 from climate.domain.hosts.packing import Slots
 from tests.campaign import cases
 from tests.domain.hosts.brute_force import Rooms, brute, fits

@@ -3,8 +3,8 @@
 import pytest
 
 from climate.domain.errors import TooComplex
-from climate.domain.hosts.flow import Whole
 from climate.domain.hosts.matching import Unmatched, match
+from climate.domain.hosts.min_cost_flow import Whole
 from climate.domain.hosts.packing import MOST_STEPS, Slots, Work, pack
 
 

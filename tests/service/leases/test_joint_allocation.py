@@ -13,8 +13,8 @@ from sqlalchemy import Engine, text
 
 from climate.context import Climate
 from climate.domain.errors import ClimateError, NotEnoughAddresses, NotEnoughHosts, NotEnoughStorage
-from climate.domain.hosts.flow import Whole
 from climate.domain.hosts.matching import Demand
+from climate.domain.hosts.min_cost_flow import Whole
 from climate.domain.hosts.packing import Slots
 from climate.domain.lease import Lease, Reservation
 from climate.domain.period import Period

@@ -8,7 +8,7 @@ import pytest
 from climate.context import Climate
 from climate.domain.facts import FOREVER
 from climate.domain.hosts.capacity import Order, Size
-from climate.domain.hosts.flow import Whole
+from climate.domain.hosts.min_cost_flow import Whole
 from climate.domain.hosts.packing import Slots
 from climate.domain.hosts.requirements import AllOf
 from climate.domain.period import Period

@@ -10,7 +10,7 @@ from api.body import read_object
 from api.compute import validation
 from api.compute.blueprint import compute_blueprint
 from api.compute.servers import addresses, reserved_servers
-from api.compute.servers.actions import action_bodies, migrate, resize_and_rebuild, security_groups
+from api.compute.servers.actions import action_bodies, migrate, resize_and_rebuild, security_groups, shelve_and_lock
 from api.compute.servers.admin import live_migrations
 from api.compute.servers.servers import find, who
 from api.request_context import compute
@@ -134,12 +134,12 @@ ACTIONS: Mapping[str, Action] = (
         "os-migrateLive": live_migrations.migrate,
         "rebuild": resize_and_rebuild.rebuild,
         "rescue": resize_and_rebuild.rescue,
-        "shelve": resize_and_rebuild.shelve,
-        "shelveOffload": resize_and_rebuild.offload,
-        "unshelve": resize_and_rebuild.unshelve,
-        "lock": resize_and_rebuild.lock,
-        "unlock": resize_and_rebuild.unlock,
-        "os-resetState": resize_and_rebuild.reset,
+        "shelve": shelve_and_lock.shelve,
+        "shelveOffload": shelve_and_lock.offload,
+        "unshelve": shelve_and_lock.unshelve,
+        "lock": shelve_and_lock.lock,
+        "unlock": shelve_and_lock.unlock,
+        "os-resetState": shelve_and_lock.reset,
         "os-getConsoleOutput": _console,
         "os-getVNCConsole": _no_console,
         "os-getSPICEConsole": _no_console,

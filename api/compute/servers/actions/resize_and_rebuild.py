@@ -1,4 +1,4 @@
-"""Server actions: resize, rebuild, rescue, shelve, lock, reset state, and create an image."""
+"""Server actions: resize, rebuild, rescue, and images and backups of a server."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -14,9 +14,7 @@ from api.compute.zones import routing, zone_chain
 from api.request_context import caller, compute, deployment
 from api.schema.body import Body
 from climate.compute import operations
-from climate.compute.errors import Conflict
 from climate.compute.images import backups
-from climate.compute.models.server import SHELVED_OFFLOADED, VM_STATES
 from climate.compute.servers import details as server_details
 from climate.compute.servers.rebuild import Rebuilt
 from climate.compute.zones import placed_servers
@@ -134,51 +132,3 @@ def rescue(server_id: str, details: Any) -> Response:
     image_id = None if given["image_ref"] is None else request_body.image(given["image_ref"])
     operations.rescue(compute(), who(server_id), image_id)
     return jsonify({"adminPass": view.password(given["password"])})
-
-
-def shelve(server_id: str, details: Any) -> Response:
-    """Shelve the server into an image and remove it from its host."""
-    validation.may_write()
-    operations.shelve(compute(), who(server_id))
-    return Response(status=202)
-
-
-def offload(server_id: str, details: Any) -> Response:
-    """Accept the offload of a shelved server, which is on no host already."""
-    validation.may_administer()
-    server = find(server_id)
-    if server.status != SHELVED_OFFLOADED:
-        state = VM_STATES[server.status]
-        raise Conflict(f"Cannot 'shelveOffload' instance {server.id} while it is in vm_state {state}")
-    return Response(status=202)
-
-
-def unshelve(server_id: str, details: Any) -> Response:
-    """Unshelve the server onto a host."""
-    validation.may_write()
-    given = action_bodies.UNSHELVE.read_value(details, "unshelve")
-    operations.unshelve(compute(), who(server_id), given["zone"])
-    return Response(status=202)
-
-
-def lock(server_id: str, details: Any) -> Response:
-    """Lock the server, so that only administrators can change it."""
-    validation.may_write()
-    given = action_bodies.LOCK.read_value(details, "lock")
-    operations.lock(compute(), who(server_id), given["reason"])
-    return Response(status=202)
-
-
-def unlock(server_id: str, details: Any) -> Response:
-    """Unlock the server."""
-    validation.may_write()
-    operations.unlock(compute(), who(server_id))
-    return Response(status=202)
-
-
-def reset(server_id: str, details: Any) -> Response:
-    """Reset the state of the server (administrator)."""
-    validation.may_administer()
-    given = action_bodies.RESET_STATE.read_value(details, "os-resetState")
-    operations.reset_state(compute(), who(server_id), given["state"])
-    return Response(status=202)

@@ -11,8 +11,8 @@ from climate.compute.cells.messaging.dispatch import first_hops
 from climate.compute.cells.messaging.messages import UP
 from climate.compute.cells.messaging.pipeline import Pipeline
 from climate.compute.cells.state.link_cache import Here
-from climate.compute.store.cells import handover
-from climate.compute.store.cells.handover import OF_ITSELF, Kept, Outgoing
+from climate.compute.store.cells import direct_sends
+from climate.compute.store.cells.direct_sends import OF_ITSELF, Kept, Outgoing
 
 
 @dataclass(slots=True)
@@ -35,7 +35,7 @@ class Handing:
             Outgoing(cell.name, message.type, text, message.uuid, OF_ITSELF, rows[cell.name].cell.failures == 0)
             for cell in first_hops(self.here.links.around, message)
         ]
-        self.stored.append(handover.store(conn, (), outgoing, self.here.now))
+        self.stored.append(direct_sends.store(conn, (), outgoing, self.here.now))
 
     def send(self) -> None:
         """Send the stored messages after the commit of the transaction."""

@@ -24,9 +24,9 @@ from climate.compute.cells.messaging.transport import CellTransport, Envelope
 from climate.compute.cells.neighbours import Links
 from climate.compute.cells.state.link_cache import Here, read
 from climate.compute.context import Compute
-from climate.compute.store.cells import cells, handover
+from climate.compute.store.cells import cells, direct_sends
 from climate.compute.store.cells import messages as cell_messages
-from climate.compute.store.cells.handover import OF_ITSELF, Kept, Key, Outgoing
+from climate.compute.store.cells.direct_sends import OF_ITSELF, Kept, Key, Outgoing
 from climate.compute.store.cells.messages import Arrived, Sent
 from climate.compute.store.db_errors import DATABASE_ERRORS
 
@@ -169,7 +169,7 @@ def _read_now(task: Task, context: CellContext, pipeline: Pipeline) -> None:
         _pass_on(Here(task.links, here.now), outcome, pipeline)
         return
     with pipeline.writing() as conn:
-        handover.store(conn, (), _outgoing(task.links, OF_ITSELF, outcome, None), here.now)
+        direct_sends.store(conn, (), _outgoing(task.links, OF_ITSELF, outcome, None), here.now)
 
 
 def _complete(compute: Compute, task: Task, outcome: Outcome, pipeline: Pipeline | None) -> None:
@@ -182,7 +182,7 @@ def _complete(compute: Compute, task: Task, outcome: Outcome, pipeline: Pipeline
         _answer(conn, [outcome], now)
         all_sends = replace(outcome, sends=(*outcome.sends, *written))
         outgoing = _outgoing(task.links, (arrived.sender, arrived.delivery), all_sends, pipeline)
-        kept = handover.store(conn, (), outgoing, now, arrived)
+        kept = direct_sends.store(conn, (), outgoing, now, arrived)
     _send(Here(task.links, now), kept.mine, pipeline)
 
 
@@ -294,7 +294,7 @@ def _store(conn: Connection, post: _Post, now: datetime) -> Kept:
     for key, one in stored.items():
         outgoing += _outgoing(post.links, key, one.outcome, post.pipeline)
     arrived = [one.arrived for one in stored.values()]
-    return handover.store(conn, arrived, outgoing, now) if arrived else Kept()
+    return direct_sends.store(conn, arrived, outgoing, now) if arrived else Kept()
 
 
 def _outgoing(links: Links, because: Key, outcome: Outcome, pipeline: Pipeline | None) -> list[Outgoing]:

@@ -18,7 +18,7 @@ from climate.compute.cells.messaging.signing import CONFIRMATION, Letter
 from climate.compute.cells.messaging.transport import QUEUES, CellTransport, TransportError
 from climate.compute.cells.state.link_cache import Here
 from climate.compute.context import Compute
-from climate.compute.store.cells import cells, handover
+from climate.compute.store.cells import cells, direct_sends
 from climate.compute.store.cells import messages as cell_messages
 from climate.compute.store.cells.messages import Sent, Waiting
 from climate.database.connections import reading
@@ -118,7 +118,7 @@ def flush(compute: Compute, parents: Sequence[str], now: datetime) -> None:
     with reading(compute.engine) as conn:
         if parents:
             cells.seen(conn, parents, now)
-        handover.flush(conn)
+        direct_sends.flush(conn)
 
 
 def _published(

@@ -16,7 +16,7 @@ from climate.compute.cells.messaging import messages
 from climate.compute.cells.messaging.dispatch import first_hops
 from climate.compute.cells.messaging.messages import DOWN, Direction, Message, read_body
 from climate.compute.context import Compute
-from climate.compute.store.cells import handover
+from climate.compute.store.cells import direct_sends
 from climate.compute.store.cells import messages as cell_messages
 from climate.compute.store.cells.messages import Arrived, Waiting
 
@@ -98,7 +98,7 @@ def ask(compute: Compute, target: str, method: str, kwargs: Mapping[str, Any], s
     message = messages.targeted(options.name, target, method, kwargs, DOWN, options.max_hop_count).asked()
     with compute.engine.begin() as conn:
         # After a crash of the database its caller gets an error, so a synchronous commit is not needed.
-        handover.unsynced(conn)
+        direct_sends.unsynced(conn)
         expires_at = compute.now(conn) + timedelta(seconds=seconds)
         cell_messages.expect(conn, message.uuid, expires_at)
         _post(compute, conn, message, seconds)
@@ -127,4 +127,4 @@ def _post(compute: Compute, conn: Connection, message: Message, seconds: float |
 
 def _post_here(compute: Compute, conn: Connection, message: Message) -> None:
     here = Arrived("", message.uuid, message.type, message.stored().to_json())
-    handover.store(conn, [here], (), compute.now(conn))
+    direct_sends.store(conn, [here], (), compute.now(conn))

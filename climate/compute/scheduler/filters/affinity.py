@@ -39,7 +39,7 @@ def together(hosts: Hosts, spec: Spec, options: Options) -> Mask:
 
 
 def same_host(hosts: Hosts, spec: Spec, options: Options) -> Mask:
-    """Return the nodes with one of the named servers; all nodes if none of them exists, as Nova does."""
+    """Return the nodes with one of the named servers, and the nodes without any server, as Nova does."""
     return everywhere(hosts) if spec.same_host is None else among(hosts, spec.same_host) | (hosts.servers == 0)
 
 

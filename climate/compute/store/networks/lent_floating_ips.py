@@ -6,7 +6,7 @@ from typing import NamedTuple
 from sqlalchemy import Connection, Text, cast, func, or_, select, text
 from sqlalchemy.dialects.postgresql import insert
 
-from climate.compute.store.tables.lent_pools import loans
+from climate.compute.store.tables.floating_ip_fences import loans
 from climate.compute.store.tables.networks import floating_addresses, floating_pools
 
 _LEND = text("""

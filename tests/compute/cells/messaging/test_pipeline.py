@@ -12,8 +12,8 @@ from climate.compute.cells.messaging import send as messaging
 from climate.compute.cells.messaging.dispatch import CellContext, Handlers
 from climate.compute.cells.messaging.messages import TARGETED, UP, Message
 from climate.compute.cells.messaging.transport import Envelope
-from climate.compute.store.cells import handover
-from climate.compute.store.cells.handover import Outgoing
+from climate.compute.store.cells import direct_sends
+from climate.compute.store.cells.direct_sends import Outgoing
 from climate.compute.store.cells.messages import MOST_UNCONFIRMED, Arrived
 from tests.compute.cells.hands import Hands, statements_of
 from tests.compute.cells.tree import Tree
@@ -162,7 +162,7 @@ def test_flush_waits_for_what_was_committed_before(cells: Tree) -> None:
     with cells["right"].engine.begin() as conn:
         conn.execute(text("SET LOCAL synchronous_commit TO on"))
         written = conn.execute(text("SELECT pg_current_wal_insert_lsn()::text")).scalar_one()
-        handover.flush(conn)
+        direct_sends.flush(conn)
     assert right(cells, f"SELECT pg_current_wal_flush_lsn() >= '{written}'::pg_lsn") == [(True,)]
 
 
@@ -206,7 +206,7 @@ def test_text_of_a_message_is_stored_as_it_is(cells: Tree, body: str) -> None:
     because = ("top", arrived.delivery)
     going = [Outgoing("leaf", TARGETED, body, str(uuid4()), because, taken) for taken in (True, False)]
     with cells["right"].engine.begin() as conn:
-        kept = handover.store(conn, [arrived, unread], going, cells["right"].now(conn))
+        kept = direct_sends.store(conn, [arrived, unread], going, cells["right"].now(conn))
         rows = conn.execute(text("SELECT body, attempts, due_at IS NULL FROM compute_cell_inbox ORDER BY id")).all()
         sent = conn.execute(text("SELECT body FROM compute_cell_outbox ORDER BY id")).scalars().all()
     assert kept.new == {because, ("top", unread.delivery)}

@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from climate.domain.hosts.flow import Flow, Whole
+from climate.domain.hosts.min_cost_flow import Flow, Whole
 
 WORLDS = 500
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from api.compute.nodes import node_bodies as bodies
+from api.compute.nodes import service_bodies as bodies
 from climate.domain.errors import InvalidInput
 
 NOTHING: dict[str, Any] = {"enabled": None, "reason": None, "forced_down": None}
@@ -60,10 +60,3 @@ def test_refused_host(body: dict[str, Any], says: str) -> None:
     with pytest.raises(InvalidInput) as refused:
         bodies.host(body)
     assert str(refused.value).startswith(says)
-
-
-def test_metadata_of_an_aggregate_may_be_null() -> None:
-    given = {"set_metadata": {"metadata": {"a": "b", "c": None}}}
-    assert bodies.AGGREGATE_ACTIONS.read(given) == ("set_metadata", {"metadata": {"a": "b", "c": None}})
-    with pytest.raises(InvalidInput, match=r"^metadata must be an object of texts; null deletes a key"):
-        bodies.AGGREGATE_ACTIONS.read({"set_metadata": {}})

@@ -1,4 +1,4 @@
-"""Messages of cells that the storing process forwards itself, without reading them from the database again.
+"""Storage of messages between cells that the storing process also sends, without reading them again.
 
 Their commits need not wait for the disk: a neighbour keeps a message until it is confirmed, and `flush` precedes the
 confirmation.

@@ -1,4 +1,4 @@
-"""Records of the pools that floating addresses are lent to. All names begin with compute_."""
+"""Fences of the pools that floating IPs are lent to: the highest token of each. All names begin with compute_."""
 
 from sqlalchemy import BigInteger, Column, Table, Text
 

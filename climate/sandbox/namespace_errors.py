@@ -1,4 +1,4 @@
-"""Reasons why a sandbox is not possible, with the fix."""
+"""Reasons why the kernel refuses namespaces for a sandbox, with the fix."""
 
 import errno
 import sys

@@ -1,4 +1,4 @@
-"""Whole hosts to demands: a matching with lower and upper bounds at least cost, by augmenting paths.
+"""Assignment of whole hosts to demands at minimum cost, as a flow by augmenting paths; a demand has two bounds.
 
 A path gives one more host to a demand. It takes a host from a second demand, which takes one from a third, until one
 takes a free host. No demand loses by it. The paths run over demands only, and there are few of them. The cheapest host

@@ -1,4 +1,4 @@
-"""Audit of node usage against the servers on the nodes, and the capacity held by migrations."""
+"""Comparison and repair of the recorded usage of nodes: servers on them, and capacity held by migrations."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

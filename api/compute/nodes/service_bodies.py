@@ -1,22 +1,15 @@
-"""Bodies of services, hosts, and actions on aggregates."""
+"""Bodies of changes of compute services and of their hosts."""
 
 from typing import Any
 
 from api.compute import body_keys as keys
 from api.compute import validation
 from api.schema import shapes
-from api.schema.body import ABSENT, Body, Choice, Key
+from api.schema.body import ABSENT, Body, Key
 from climate.domain.errors import InvalidInput
 
 STATUS = "{field} must be enabled or disabled, not {value!r}"
 MODES = {"enable": True, "disable": False}
-
-TEXTS_OR_NULL: shapes.Schema = {
-    "type": "object",
-    "additionalProperties": shapes.or_null(shapes.text()),
-    "propertyNames": {"minLength": 1, "maxLength": validation.NAME_LENGTH},
-    "maxProperties": validation.MOST_METADATA,
-}
 
 
 class ServiceBody(Body):
@@ -99,38 +92,9 @@ class MaintenanceEnd(HostStatus):
     maintenance_mode = Key(_mode, shapes.one_of("disable"), required=True)
 
 
-class AggregateHost(Body):
-    """Host that an aggregate gets or loses."""
-
-    UNKNOWN = "aggregate: {first!r} cannot be set; known is {sorted}"
-
-    host = keys.name(required=True)
-
-
-def _changed_metadata(value: Any, field: str) -> dict[str, str | None]:
-    if not isinstance(value, dict):
-        raise InvalidInput(f"{field} must be an object of texts; null deletes a key")
-    kept = validation.metadata({key: "" if text is None else text for key, text in value.items()}, field)
-    return {**kept, **{key: None for key, text in value.items() if text is None}}
-
-
-class AggregateMetadata(Body):
-    """Changes of the metadata of an aggregate; null deletes a key."""
-
-    UNKNOWN = "aggregate: {first!r} cannot be set; known is {sorted}"
-
-    metadata = Key(_changed_metadata, TEXTS_OR_NULL, required=True)
-
-
 FORCED_DOWN, ENABLED, DISABLED = ForcedDown(), Enabled(), Disabled()
 NAMED_SERVICE, DISABLED_SERVICE, DOWN_SERVICE = NamedService(), DisabledService(), DownService()
 HOST_STATUS, MAINTENANCE_BEGIN, MAINTENANCE_END = HostStatus(), MaintenanceBegin(), MaintenanceEnd()
-AGGREGATE_ACTIONS = Choice(
-    {"add_host": AggregateHost(), "remove_host": AggregateHost(), "set_metadata": AggregateMetadata()},
-    "The body must hold one action of add_host, remove_host, set_metadata",
-)
-
-
 SERVICE_FORMS = (FORCED_DOWN, ENABLED, DISABLED, NAMED_SERVICE, DISABLED_SERVICE, DOWN_SERVICE)
 HOST_FORMS = (HOST_STATUS, MAINTENANCE_BEGIN, MAINTENANCE_END)
 

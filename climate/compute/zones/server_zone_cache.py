@@ -12,7 +12,7 @@ MOST = 10_000
 
 
 @dataclass(slots=True)
-class ForwardedServers:
+class ServerZoneCache:
     """Server id -> child that answered for it; thread-safe."""
 
     _zones: OrderedDict[str, int] = field(default_factory=OrderedDict)
