@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Page, Route, expect
+from playwright.sync_api import Page, Request, Route, expect
 
 from tests.system.api_client import Api
 from tests.web_pages.conftest import Open
@@ -86,6 +86,37 @@ def test_page_of_a_lease_shows_a_change_and_keeps_what_is_typed(open_browser: Op
         pages.climate("lease", "extend", "followed", "1h")
         slider.press("End")
         page.locator(".history li").nth(2).wait_for()
+
+
+def test_change_that_arrives_late_leaves_the_past_alone(open_browser: Open, pages: Pages, lease: str) -> None:
+    with open_browser() as demo:
+        demo.sign_in("demo", pages.password("demo"))
+        page = demo.go(f"/ui/leases/{lease}")
+        is_live(page)
+        pages.climate("lease", "extend", "followed", "1h")
+        page.locator(".history li").nth(1).wait_for()
+        held: list[Route] = []
+
+        def hold(route: Route) -> None:
+            if is_refresh(route.request):
+                held.append(route)
+            else:
+                route.continue_()
+
+        page.route(f"**/ui/leases/{lease}*", hold)
+        with page.expect_request(is_refresh):
+            pages.climate("lease", "extend", "followed", "1h")
+        page.get_by_label("History", exact=True).press("Home")
+        page.get_by_text("The lease as it was at").wait_for()
+        with page.expect_event("requestfinished", is_refresh):
+            held[0].continue_()
+        page.evaluate("() => new Promise(requestAnimationFrame)")
+        expect(page.get_by_text("The lease as it was at")).to_be_visible()
+
+
+def is_refresh(request: Request) -> bool:
+    """Return whether htmx fetches a part of the page."""
+    return "hx-request" in request.headers
 
 
 def test_page_of_a_lease_outlasts_a_restart_of_everything(open_browser: Open, pages: Pages, lease: str) -> None:

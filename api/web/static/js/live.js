@@ -53,11 +53,14 @@ function close() {
   source = undefined;
 }
 
-// A part that shows the past stays as it is, and nobody sees a hidden page.
+// A part that shows the past stays as it is, also if an answer arrives late, and nobody sees a hidden page.
+const partOf = (event) => event.target.closest?.("[data-live]");
 document.addEventListener("htmx:before:request", (event) => {
-  const part = event.target.closest?.("[data-live]");
-  if (part && (document.hidden || part.hasAttribute("data-past"))) event.preventDefault();
+  if (partOf(event) && document.hidden) event.preventDefault();
 });
+for (const name of ["htmx:before:request", "htmx:before:swap"]) {
+  document.addEventListener(name, (event) => { if (partOf(event)?.hasAttribute("data-past")) event.preventDefault(); });
+}
 document.addEventListener("visibilitychange", () => { if (document.hidden) close(); else open(); });
 addEventListener("pagehide", close);
 addEventListener("pageshow", open);

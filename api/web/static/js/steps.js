@@ -11,7 +11,6 @@ async function show(form) {
   const step = Number(slider.value), last = Number(slider.max);
   const address = new URL(form.action);
   if (step < last) address.searchParams.set("step", step);
-  document.querySelector("#lease").toggleAttribute("data-past", step < last);  // it does not follow changes then
   const answer = await fetch(address, { credentials: "same-origin", headers: { Accept: "text/html" } }).catch(() => undefined);
   if (own !== version) return;
   if (!answer?.ok || answer.redirected) { location.assign(address); return; }
@@ -42,6 +41,9 @@ document.addEventListener("htmx:after:swap", hide);
 document.addEventListener("input", (event) => {
   const form = formNow();
   if (!form?.contains(event.target)) return;
+  const slider = form.elements.step;
+  // The page follows no changes then: one that arrives before the answer would put the slider back.
+  document.querySelector("#lease").toggleAttribute("data-past", Number(slider.value) < Number(slider.max));
   clearTimeout(timer);
   timer = setTimeout(() => show(form), PAUSE);
 });
