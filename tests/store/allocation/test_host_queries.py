@@ -25,6 +25,11 @@ TAKEN = text("""
     INSERT INTO allocations (host, during, kind, state)
     SELECT id, tstzrange('2020-01-01Z', '2190-01-01Z'), 'hold', 'held' FROM hosts WHERE id <> :spared
 """)
+TIGHTER = text("""
+    INSERT INTO allocations (host, during, kind, state)
+    SELECT id, tstzrange(:start, :end), 'hold', 'held' FROM hosts WHERE id <> :spared
+""")
+"""Lets a search prefer the other hosts, which are free for less time."""
 CLOSED = text("UPDATE hosts SET reservable = false WHERE id <> :spared")
 NOTHING = text("SELECT :spared")
 WAITING_RANDOM = text(f"""
@@ -94,6 +99,9 @@ def test_no_host_is_picked_that_another_transaction_changes_before_its_lock(
 def test_a_host_that_still_suits_is_picked_in_place_of_those_that_do_not(
     climate: Climate, clock: Clock, stops: None
 ) -> None:
+    later = {"start": clock.time + timedelta(hours=2), "end": clock.time + timedelta(hours=3)}
+    with climate.engine.begin() as conn:
+        conn.execute(TIGHTER, {**later, "spared": 3})
     with picking(climate, request(clock, 1), CLOSED, spared=3) as result:
         assert result == (3,)
 
