@@ -1,12 +1,13 @@
 """Build in the form sent down the tree of cells: servers with names and ids, flavor and image by name."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, Self
 
 from sqlalchemy import Connection
 
 from climate.compute.cells.errors import BadMessage, CellError
+from climate.compute.cells.value_checks import Check, is_flag, is_size, or_none
 from climate.compute.errors import BadRequest
 from climate.compute.models.flavor import Flavor
 from climate.compute.models.request import BootRequest, pools_of
@@ -84,24 +85,10 @@ class Build:
 _LATER: Mapping[str, Any] = {"cell": None, "whole": 0, "first": 0, "config_drive": False, "public_key": None}
 """Optional fields, sent only with a value."""
 _TUPLES = ("server_ids", "networks", "access")
-FAMILIES = (4, 6)
-"""Versions of IP of the access addresses."""
 
 
 def _is_text(given: object) -> bool:
     return isinstance(given, str)
-
-
-def _is_text_or_none(given: object) -> bool:
-    return isinstance(given, str | None)
-
-
-def _is_count(given: object) -> bool:
-    return isinstance(given, int) and not isinstance(given, bool) and 0 <= given < 2**31
-
-
-def _is_flag(given: object) -> bool:
-    return isinstance(given, bool)
 
 
 def _are_texts(given: object) -> bool:
@@ -116,29 +103,28 @@ def _are_ids(given: object) -> bool:
     return _are_texts(given) and bool(given)
 
 
-def _are_networks(given: object) -> bool:
-    return given is None or _are_texts(given)
-
-
 def _are_texts_by_name(given: object) -> bool:
     return isinstance(given, dict) and _are_texts([*given, *given.values()])
 
 
 def _are_addresses(given: object) -> bool:
     """Return whether it is a pair of one address of IPv4 and one of IPv6, each of which may be missing."""
-    return isinstance(given, list | tuple) and len(given) == len(FAMILIES) and all(map(_is_text_or_none, given))
+    match given:
+        case [str() | None, str() | None]:
+            return True
+    return False
 
 
-_CHECKS: Sequence[tuple[str, Callable[[object], bool], Sequence[str]]] = (
+_CHECKS: Sequence[tuple[str, Check, Sequence[str]]] = (
     ("ids and names", _is_text, ("build_id", "project_id", "user_id", "name", "flavor", "request_id")),
     ("ids and names", _are_ids, ("server_ids",)),
-    ("place in its request", _is_count, ("whole", "first")),
-    ("number of servers", _is_count, ("least",)),
-    ("memory", _is_count, ("ram_mb",)),
-    ("public key", _is_text_or_none, ("public_key",)),
-    ("options", _is_text_or_none, ("image", "zone", "destination", "key_name", "user_data", "description", "cell")),
-    ("options", _is_flag, ("admin", "reserved", "config_drive")),
-    ("networks", _are_networks, ("networks",)),
+    ("place in its request", is_size, ("whole", "first")),
+    ("number of servers", is_size, ("least",)),
+    ("memory", is_size, ("ram_mb",)),
+    ("public key", or_none(_is_text), ("public_key",)),
+    ("options", or_none(_is_text), ("image", "zone", "destination", "key_name", "user_data", "description", "cell")),
+    ("options", is_flag, ("admin", "reserved", "config_drive")),
+    ("networks", or_none(_are_texts), ("networks",)),
     ("image properties and hints", _is_mapping, ("image_properties", "hints")),
     ("metadata and addresses", _are_texts_by_name, ("metadata", "addresses")),
     ("access addresses", _are_addresses, ("access",)),
@@ -223,7 +209,7 @@ def boot_request(conn: Connection, build: Build) -> BootRequest:
         destination=build.destination,
         key_name=build.key_name,
         user_data=build.user_data,
-        config_drive=build.config_drive is True,
+        config_drive=build.config_drive,
         public_key=build.public_key or "",
         description=build.description,
         access=build.access,

@@ -1,11 +1,12 @@
 """Reports of servers: the fields that a cell sends to the top cell."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields
 from datetime import datetime
 from hashlib import sha224
 from typing import Any
 
+from climate.compute.cells.value_checks import Check, is_size, is_uuid, or_none
 from climate.compute.models.flavor import Flavor
 from climate.compute.models.server import STATUSES, Address, Server, is_id
 from climate.compute.servers.faults import readable
@@ -79,10 +80,6 @@ def _is_count(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**62
 
 
-def _is_size(value: object) -> bool:
-    return _is_count(value) and isinstance(value, int) and value < 2**31
-
-
 def _is_time(value: object) -> bool:
     try:
         return isinstance(value, str) and datetime.fromisoformat(value).tzinfo is not None
@@ -94,19 +91,15 @@ def _are_texts(value: object) -> bool:
     return isinstance(value, dict) and len(value) <= 1024 and all(map(_is_text, (*value, *value.values())))
 
 
-def _or_none(check: Callable[[object], bool]) -> Callable[[object], bool]:
-    return lambda value: value is None or check(value)
-
-
 def _is_flavor(value: object) -> bool:
     if not isinstance(value, dict) or set(value) != set(_FLAVOR) or not _are_texts(value["extra_specs"]):
         return False
     sizes = ("vcpus", "ram_mb", "disk_gb", "ephemeral_gb", "swap_mb")
-    return value["projects"] == [] and _is_text(value["id"]) and all(_is_size(value[size]) for size in sizes)
+    return value["projects"] == [] and _is_text(value["id"]) and all(is_size(value[size]) for size in sizes)
 
 
 def _is_address(value: object) -> bool:
-    return isinstance(value, dict) and set(value) == set(_ADDRESS) and all(map(_or_none(_is_text), value.values()))
+    return isinstance(value, dict) and set(value) == set(_ADDRESS) and all(map(or_none(_is_text), value.values()))
 
 
 def _are_addresses(value: object) -> bool:
@@ -117,41 +110,37 @@ def _is_fault(value: object) -> bool:
     return isinstance(value, dict) and not set(value) - set(FAULT_KEYS) and _is_text(value.get("message"))
 
 
-def _is_uuid(value: object) -> bool:
-    return isinstance(value, str) and is_id(value)
-
-
-CHECKS: Mapping[str, Callable[[object], bool]] = {
-    "id": _is_uuid,
+CHECKS: Mapping[str, Check] = {
+    "id": is_uuid,
     "version": _is_count,
     "command": _is_count,
-    "refusal": _or_none(_is_text),
+    "refusal": or_none(_is_text),
     "name": _is_text,
     "project_id": _is_text,
     "user_id": _is_text,
     "status": lambda value: value in STATUSES,
-    "task": _or_none(_is_text),
+    "task": or_none(_is_text),
     "flavor": _is_flavor,
-    "vcpus": _is_size,
-    "ram_mb": _is_size,
-    "image_id": _or_none(_is_uuid),
+    "vcpus": is_size,
+    "ram_mb": is_size,
+    "image_id": or_none(is_uuid),
     "metadata": _are_texts,
-    "zone": _or_none(_is_text),
+    "zone": or_none(_is_text),
     "build_id": _is_text,
-    "launch_index": _is_size,
-    "key_name": _or_none(_is_text),
-    "description": _or_none(_is_text),
-    "access_ipv4": _or_none(_is_text),
-    "access_ipv6": _or_none(_is_text),
+    "launch_index": is_size,
+    "key_name": or_none(_is_text),
+    "description": or_none(_is_text),
+    "access_ipv4": or_none(_is_text),
+    "access_ipv6": or_none(_is_text),
     "locked_by": lambda value: value in (None, "owner", "admin"),
-    "locked_reason": _or_none(_is_text),
-    "before": _or_none(lambda value: value in STATUSES),
-    "place": _or_none(_is_text),
+    "locked_reason": or_none(_is_text),
+    "before": or_none(lambda value: value in STATUSES),
+    "place": or_none(_is_text),
     "addresses": _are_addresses,
-    "fault": _or_none(_is_fault),
+    "fault": or_none(_is_fault),
     "created_at": _is_time,
     "updated_at": _is_time,
-    "launched_at": _or_none(_is_time),
+    "launched_at": or_none(_is_time),
     "changed_at": _is_time,
 }
 """Key of a report -> function that returns whether a value is valid."""

@@ -11,9 +11,9 @@ from climate.compute.cells.messaging import collecting, paths
 from climate.compute.cells.messaging.dispatch import CellContext, Handlers
 from climate.compute.cells.messaging.messages import Message
 from climate.compute.cells.servers import report
+from climate.compute.cells.value_checks import Check, is_flag, is_uuid, or_none
 from climate.compute.context import Compute
 from climate.compute.models.node import Node, Service
-from climate.compute.models.server import is_id
 from climate.compute.nodes import services
 from climate.compute.reservations import pools
 from climate.compute.store.cells import servers
@@ -30,7 +30,6 @@ PATIENCE = 10.0
 LONGEST_TEXT = 65536
 
 T = TypeVar("T")
-Check = Callable[[object], bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,38 +96,26 @@ def _is_text(value: object) -> bool:
     return isinstance(value, str) and len(value) <= LONGEST_TEXT
 
 
-def _is_text_or_none(value: object) -> bool:
-    return value is None or _is_text(value)
-
-
-def _is_flag(value: object) -> bool:
-    return isinstance(value, bool)
-
-
 def _is_count(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**62
 
 
-def _is_uuid(value: object) -> bool:
-    return isinstance(value, str) and is_id(value)
-
-
 _SERVICE: Mapping[str, Check] = {
-    "uuid": _is_uuid,
+    "uuid": is_uuid,
     "host": _is_text,
-    "enabled": _is_flag,
-    "disabled_reason": _is_text_or_none,
-    "forced_down": _is_flag,
-    "up": _is_flag,
+    "enabled": is_flag,
+    "disabled_reason": or_none(_is_text),
+    "forced_down": is_flag,
+    "up": is_flag,
     "beat_at": _is_text,
-    "zone": _is_text_or_none,
+    "zone": or_none(_is_text),
 }
 
 _NODE: Mapping[str, Check] = {
-    **dict.fromkeys(("uuid", "service_uuid"), _is_uuid),
+    **dict.fromkeys(("uuid", "service_uuid"), is_uuid),
     **dict.fromkeys(("name", "service_host", "hypervisor_type", "cpu_info", "host_ip"), _is_text),
-    **dict.fromkeys(("zone", "maintenance", "disabled_reason"), _is_text_or_none),
-    **dict.fromkeys(("present", "enabled", "up"), _is_flag),
+    **dict.fromkeys(("zone", "maintenance", "disabled_reason"), or_none(_is_text)),
+    **dict.fromkeys(("present", "enabled", "up"), is_flag),
     **dict.fromkeys(
         (
             "vcpus",
