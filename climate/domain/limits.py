@@ -180,7 +180,8 @@ def most(limit: Limit, taken: Use, window: Period, days: timedelta) -> float:
     if limit is not Limit.HOST_HOURS:
         return float(course.most(window))
     # Hours grow until the period begins where the level rises, or ends where it falls.
-    starts = {at if step > 0 else at - days for at, step in course.steps.items()}
+    changes = zip(course.times, (0, *course.levels), course.levels, strict=False)
+    starts = {at if level > before else at - days for at, before, level in changes}
     inside = (start for start in starts if window.start - days < start < window.end)
     return max(course.within(start, start + days) / HOUR for start in (window.start - days, window.end, *inside))
 
@@ -273,8 +274,6 @@ class _Course:
     levels: tuple[int, ...]
     spent: tuple[timedelta, ...]
     """Sums up to each time, as time multiplied by the level."""
-    steps: Mapping[datetime, int]
-    """Difference of the level at each time."""
 
     @classmethod
     def of(cls, edges: Sequence[Edge], counted: Callable[[Edge], int]) -> Self:
@@ -286,7 +285,7 @@ class _Course:
         times = tuple(sorted(steps))
         levels = tuple(accumulate(steps[at] for at in times))
         pieces = [(later - at) * level for (at, later), level in zip(pairwise(times), levels, strict=False)]
-        return cls(times, levels, tuple(accumulate(pieces, initial=timedelta(0))) if times else (), steps)
+        return cls(times, levels, tuple(accumulate(pieces, initial=timedelta(0))) if times else ())
 
     def at(self, moment: datetime) -> int:
         place = bisect_right(self.times, moment) - 1
