@@ -1,6 +1,6 @@
 """Return of hosts from maintenance or failure: to their lease, to recycling, or to their pool."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
@@ -68,7 +68,9 @@ def bring_back(climate: Climate, hosts: Collection[int], back: Return) -> frozen
     """
     if not hosts:
         return frozenset()
-    returning_hosts = run(climate, _find_returning, climate, _portion(sorted(hosts), climate.chance()))
+    # Chosen at random, so that hosts which cannot return yet keep no others back.
+    portion = sorted(hosts, key=lambda host: climate.chance())[:MOST_AT_ONCE]
+    returning_hosts = run(climate, _find_returning, climate, portion)
     lease_pools = cache(lambda: frozenset(climate.cloud.pools()))
     try:
         return frozenset(
@@ -76,12 +78,6 @@ def bring_back(climate: Climate, hosts: Collection[int], back: Return) -> frozen
         )
     finally:
         run(climate, pool_membership.leave, [returning.place.host for returning in returning_hosts])
-
-
-def _portion(hosts: Sequence[int], chance: float) -> Collection[int]:
-    """Return the hosts of one round. It starts anywhere, so that hosts which cannot return yet keep no others back."""
-    first = int(chance * len(hosts)) if len(hosts) > MOST_AT_ONCE else 0
-    return [*hosts[first:], *hosts[:first]][:MOST_AT_ONCE]
 
 
 def _find_returning(conn: Connection, climate: Climate, hosts: Collection[int]) -> list[_Returning]:
