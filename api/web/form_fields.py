@@ -5,6 +5,7 @@ from zoneinfo import ZoneInfo
 
 from werkzeug.datastructures import MultiDict
 
+from api.reservation.ids import LONGEST_NUMBER
 from api.web import preferences, search_words
 from climate.domain.errors import InvalidInput
 
@@ -29,6 +30,12 @@ def number(form: Form, name: str, default: int, lowest: int, highest: int) -> in
     if not (given.isascii() and given.isdigit()) or len(given) > 9 or not lowest <= int(given) <= highest:
         raise InvalidInput(f"{name} is {given[:20]!r}: a whole number from {lowest} to {highest} is expected")
     return int(given)
+
+
+def marker(form: Form, name: str) -> int | None:
+    """Return the number of the last row of the page before; None for the first page, and for another text."""
+    given = form.get(name, "")
+    return int(given) if given.isascii() and given.isdigit() and len(given) <= LONGEST_NUMBER else None
 
 
 def length(form: Form, name: str, default: timedelta) -> timedelta:

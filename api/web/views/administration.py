@@ -93,14 +93,9 @@ def _audit_query(given: form_fields.Form) -> AuditQuery:
         project_id=project_id or project or None,
         since=form_fields.moment(given, "since"),
         until=form_fields.moment(given, "until"),
-        marker=_position(given.get("before", "")),
+        marker=form_fields.marker(given, "before"),
         limit=ROWS + 1,
     )
-
-
-def _position(text: str) -> int | None:
-    """Return the position of a change in the audit trail; None for another text."""
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else None
 
 
 def _names(entries: Sequence[AuditEntry]) -> AccountNames:

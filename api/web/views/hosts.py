@@ -74,8 +74,7 @@ def board() -> ResponseReturnValue:
 def pool(name: str) -> ResponseReturnValue:
     """List the hosts of one pool, a page at a time."""
     known, own = pools.named(name), caller()
-    after = request.args.get("after", "")
-    marker = int(after) if after.isascii() and after.isdigit() and len(after) < 19 else None
+    marker = form_fields.marker(request.args, "after")
     residents = pools.hosts_of(climate(), own, known, Part(marker, PAGE_ROWS + 1))
     return render_template(
         "pool.html",
