@@ -3,7 +3,7 @@
 from flask import Blueprint
 
 from api.body import read_object
-from api.identity import scopes
+from api.identity import read_access
 from api.identity.views import links
 from api.request_context import caller, identity
 from climate.domain.errors import NotFound
@@ -60,7 +60,7 @@ def remove(project_id: str, tag: str) -> tuple[str, int]:
 
 
 def _of(project_id: str) -> tuple[str, ...]:
-    return lookup.project(identity(), project_id, scopes.own_user_id()).tags
+    return lookup.project(identity(), project_id, read_access.own_user_id()).tags
 
 
 def _tags(project_id: str, tags: tuple[str, ...]) -> dict[str, object]:

@@ -3,7 +3,7 @@
 from flask import Blueprint, request
 
 from api.body import read_object
-from api.identity import bodies, filters, scopes, views
+from api.identity import bodies, filters, read_access, views
 from api.request_context import caller, identity
 from climate.domain.errors import Forbidden
 from climate.domain.policy import require
@@ -16,7 +16,7 @@ blueprint = Blueprint("identity-projects", __name__, url_prefix="/identity/v3")
 @blueprint.get("/projects")
 def listing() -> dict[str, object]:
     """List all projects (administrator); users list their own by `/auth/projects`."""
-    scopes.require_reader()
+    read_access.require_reader()
     projects = lookup.projects(identity(), request.args.get("name"))
     return views.listing(
         "projects", [views.project(one) for one in projects if filters.fits_project(request.args, one)]
@@ -34,7 +34,7 @@ def create() -> tuple[dict[str, object], int]:
 @blueprint.get("/projects/<project_id>")
 def show(project_id: str) -> dict[str, object]:
     """Show a project; other users than administrators see only their own."""
-    return {"project": views.project(lookup.project(identity(), project_id, scopes.own_user_id()))}
+    return {"project": views.project(lookup.project(identity(), project_id, read_access.own_user_id()))}
 
 
 @blueprint.patch("/projects/<project_id>")

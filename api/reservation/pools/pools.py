@@ -14,7 +14,6 @@ from api.reservation.dates import date, maybe
 from api.reservation.leases.body import entry_body
 from api.reservation.leases.request_options import DryRun
 from api.reservation.leases.schema import LeaseAt
-from api.reservation.operations import PREFIX, Operation, serve
 from api.reservation.pools.schema import (
     BacklogAnswer,
     BacklogQuery,
@@ -30,6 +29,7 @@ from api.reservation.pools.schema import (
     ResidentQuery,
     ResidentsAnswer,
 )
+from api.reservation.view_decorator import PREFIX, Operation, serve
 from climate.cloud import CloudServer
 from climate.domain.errors import InvalidInput, NotFound
 from climate.domain.hosts.pool_filling import Move

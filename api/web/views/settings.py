@@ -6,7 +6,7 @@ from flask.typing import ResponseReturnValue
 from api.path_aliases import CALENDAR
 from api.request_context import caller, climate, deployment, identity
 from api.reservation.ids import path_id
-from api.reservation.operations import PREFIX as V1
+from api.reservation.view_decorator import PREFIX as V1
 from api.web import form_fields, preferences, sessions
 from api.web.blueprint import PREFIX, SIGN_IN, SIGNED_IN, page
 from climate.domain.errors import InvalidInput
