@@ -8,9 +8,9 @@ from typing import Protocol
 
 from sqlalchemy import Connection, Engine
 
-from climate.compute import changes
+from climate.compute import audit
+from climate.compute.audit import TellChange
 from climate.compute.cells.options import CellOptions
-from climate.compute.changes import TellChange
 from climate.compute.images.quota import ImageLimits
 from climate.compute.models.flavor import Flavor
 from climate.compute.models.node import DEFAULTS, SERVICE_DOWN_SECONDS, NodeDefaults
@@ -63,7 +63,7 @@ class Compute:
     """The trust levels that an attestation service reports for the compute services."""
     uuid_builds: bool = False
     """Use a UUID as the reservation id of requests for servers, instead of `r-` and eight characters."""
-    tell_change: TellChange = changes.silent
+    tell_change: TellChange = audit.silent
     """Called with each change by an administrator, in the transaction of the change."""
     tell: Tell = silent
     """Called at the start and the end of each selection of nodes."""

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from sqlalchemy import Connection
 
 from climate.compute.cells.builds import request as build_request
-from climate.compute.cells.builds import scheduler, top_cell
+from climate.compute.cells.builds import scheduler, top_cell_servers
 from climate.compute.cells.builds.request import Build
 from climate.compute.cells.messaging import send
 from climate.compute.context import Compute
@@ -47,7 +47,7 @@ def start(compute: Compute, request: BootRequest, sleep: Sleep | None = None, ce
     """
     build_id = create.new_build_id(compute)
     with compute.engine.begin() as conn:
-        ids = tuple(top_cell.begun(compute, conn, request, build_id))
+        ids = tuple(top_cell_servers.begun(compute, conn, request, build_id))
         build = build_request.made(conn, request, build_id, ids)
         if sleep is not None:
             build = replace(build, reserved=True, lease_params=sleep.lease_params)
@@ -63,7 +63,7 @@ def split(compute: Compute, request: BootRequest, shares: Sequence[Share]) -> St
     """
     build_id = create.new_build_id(compute)
     with compute.engine.begin() as conn:
-        ids = tuple(top_cell.begun(compute, conn, request, build_id))
+        ids = tuple(top_cell_servers.begun(compute, conn, request, build_id))
         spare, first = max(0, len(ids) - request.least), 0
         for share in shares:
             mine = ids[first : first + share.number]
