@@ -7,7 +7,7 @@ from uuid import UUID
 from api.compute.servers.request_body import ServerRequest
 from api.request_context import caller, climate, compute
 from climate.compute.cells.builds import estimate
-from climate.compute.cells.builds.start import Share
+from climate.compute.cells.builds.start import CellBuild
 from climate.compute.errors import ComputeError
 from climate.compute.models.request import BootRequest
 from climate.domain.errors import Conflict, InvalidInput, NotFound, Unavailable
@@ -23,7 +23,7 @@ class CellRequest:
 
     request: BootRequest
     cell: str | None = None
-    shares: tuple[Share, ...] = ()
+    cell_builds: tuple[CellBuild, ...] = ()
     """Cells among which the servers are divided if no cell has room for all."""
 
 
@@ -81,9 +81,9 @@ def _with_room(there: list[CellRequest]) -> CellRequest:
 
 def _divided(request: BootRequest, rooms: Sequence[tuple[CellRequest, int]]) -> CellRequest:
     """Divide the servers over as few cells as possible."""
-    shares, left = [], request.count
+    cell_builds, left = [], request.count
     for one, room in sorted(rooms, key=lambda pair: -pair[1]):
         if (count := min(room, left)) > 0:
-            shares.append(Share(one.cell or "", one.request.hints, count))
+            cell_builds.append(CellBuild(one.cell or "", one.request.hints, count))
             left -= count
-    return CellRequest(replace(request, count=request.count - left), shares=tuple(shares))
+    return CellRequest(replace(request, count=request.count - left), cell_builds=tuple(cell_builds))

@@ -89,8 +89,8 @@ def _in_a_cell(wanted: ServerRequest) -> Made:
     """
     sleep = Sleep(wanted.lease_params) if wanted.reserved else None
     aimed = cell_lease_boot.cell_request(wanted)
-    if aimed.shares:
-        started = start.split(compute(), aimed.request, aimed.shares)
+    if aimed.cell_builds:
+        started = start.split(compute(), aimed.request, aimed.cell_builds)
     else:
         started = start.start(compute(), aimed.request, sleep, aimed.cell)
     return Made(started.server_ids[0], started.build_id)
