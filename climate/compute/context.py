@@ -28,7 +28,7 @@ from climate.compute.scheduler.placement_plan import Schedule
 from climate.compute.scheduler.scheduler_parts import Rules
 from climate.compute.scheduler.weighers import WEIGHERS
 from climate.compute.store.clock import database_time
-from climate.compute.store.networks import messages
+from climate.compute.store.networks import allocator_messages
 from climate.compute.virt import VirtDriver
 from climate.compute.virt.live_migrator import Limits
 from climate.compute.zones.options import Zones
@@ -125,7 +125,7 @@ class Compute:
     @property
     def tell_network(self) -> TellNetwork:
         """Return the function that records changes for the allocators of networks."""
-        return silent_network if self.network_queue is None else messages.write
+        return silent_network if self.network_queue is None else allocator_messages.write
 
     @property
     def images(self) -> Path:
