@@ -28,7 +28,7 @@ from climate.service.leases.leases import Order
 from climate.service.leases.update import Changes
 from climate.store.journal import journal
 from climate.store.usage import host_hours
-from workers import periodic
+from workers import rounds
 
 SIZES = (100_000, 1_000_000)
 SHORT = (10_000, 100_000)
@@ -179,8 +179,8 @@ def acts(deployment: Deployment) -> dict[str, Act]:
 
 
 _ROUNDS: Sequence[Callable[[Climate], object]] = (
-    *periodic.ROUNDS,
-    *periodic.OUTSIDE_ROUNDS,
+    *rounds.ROUNDS,
+    *rounds.OUTSIDE_ROUNDS,
     server_boot.sweep,
     lease_pools.reconcile,
     housekeeping.tidy,

@@ -45,7 +45,7 @@ from climate.store import db_errors
 from climate.store.engine import line
 from climate.store.leases.due_events import Cursor
 from climate.store.leases.event_claims import CHANNEL, ROUNDS
-from workers import celery_app, periodic, zone_polls
+from workers import celery_app, rounds, zone_polls
 from workers.event_messages import BROKER_IS_AWAY, EventMessages
 from workers.work_listener import News
 
@@ -303,7 +303,7 @@ class Poller:
         """
         seconds = max(1.0, self.deployment.settings.pools_seconds)
         try:
-            due = periodic.due_rounds(self.deployment.climate)
+            due = rounds.due_rounds(self.deployment.climate)
             is_late = time.monotonic() - self.rounds_at >= ALL_ROUNDS_SECONDS
             if due.hosts or is_late or self.rounds_asked.is_set():
                 self.rounds_asked.clear()

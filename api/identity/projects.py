@@ -7,8 +7,8 @@ from api.identity import bodies, filters, read_access, views
 from api.request_context import caller, identity
 from climate.domain.errors import Forbidden
 from climate.domain.policy import require
-from climate.identity import admin, lookup
-from climate.identity.admin import NewProject
+from climate.identity import lookup, projects_and_users
+from climate.identity.projects_and_users import NewProject
 
 blueprint = Blueprint("identity-projects", __name__, url_prefix="/identity/v3")
 
@@ -27,7 +27,7 @@ def listing() -> dict[str, object]:
 def create() -> tuple[dict[str, object], int]:
     """Create a project."""
     require(caller(), "identity:admin")
-    made = admin.create_project(identity(), caller(), NewProject(**bodies.PROJECT.read(read_object())))
+    made = projects_and_users.create_project(identity(), caller(), NewProject(**bodies.PROJECT.read(read_object())))
     return {"project": views.project(made)}, 201
 
 
@@ -41,7 +41,9 @@ def show(project_id: str) -> dict[str, object]:
 def change(project_id: str) -> dict[str, object]:
     """Update the name or description of a project, or disable it, so that it gets no more tokens."""
     require(caller(), "identity:admin")
-    changed = admin.change_project(identity(), caller(), project_id, bodies.CHANGED_PROJECT.read(read_object()))
+    changed = projects_and_users.change_project(
+        identity(), caller(), project_id, bodies.CHANGED_PROJECT.read(read_object())
+    )
     return {"project": views.project(changed)}
 
 
@@ -51,5 +53,5 @@ def remove(project_id: str) -> tuple[str, int]:
     require(caller(), "identity:admin")
     if project_id == caller().project_id:
         raise Forbidden("You cannot delete the project of your own token")
-    admin.remove_project(identity(), caller(), project_id)
+    projects_and_users.remove_project(identity(), caller(), project_id)
     return "", 204

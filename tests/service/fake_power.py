@@ -17,7 +17,7 @@ from climate.service.power.power import Wiring
 from climate.store.hosts import pool_membership
 from climate.store.hosts import power as supplies
 from climate.store.hosts.power import Supply
-from climate.store.tables.operations import notices
+from climate.store.tables.limits_and_notices import notices
 from tests.conftest import ADMIN, Clock
 
 PASSWORD = "correct horse battery"

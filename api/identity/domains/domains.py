@@ -9,8 +9,8 @@ from api.request_context import caller, identity
 from climate.domain.policy import require
 from climate.identity import domains as verbs
 from climate.identity import lookup
-from climate.identity.admin import no_such
 from climate.identity.models import DOMAIN_ID, Domain
+from climate.identity.projects_and_users import no_such
 
 blueprint = Blueprint("identity-domains", __name__, url_prefix="/identity/v3/domains")
 

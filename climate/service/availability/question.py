@@ -10,8 +10,8 @@ from sqlalchemy import Connection
 from climate.context import Climate
 from climate.database.connections import reading
 from climate.domain import limits as limit_rules
+from climate.domain.availability.daily_windows import Window, openings
 from climate.domain.availability.demands import ADDRESSES, AMOUNTS, HOSTS, Demand, Horizon, SharedDemand, WholeDemand
-from climate.domain.availability.openings import Window, openings
 from climate.domain.availability.search import Candidate, Mode, Question
 from climate.domain.errors import InvalidInput, LimitExceeded
 from climate.domain.events import lease_events

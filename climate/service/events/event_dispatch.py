@@ -14,7 +14,7 @@ from sqlalchemy import Connection
 
 from climate.context import Climate
 from climate.database.connections import reading
-from climate.domain.events import event_progress, lease_events
+from climate.domain.events import lease_events, share_transitions
 from climate.domain.events.lease_events import Verdict
 from climate.domain.facts import ClaimedShare, Fact
 from climate.domain.hosts.pools import Transition
@@ -172,7 +172,7 @@ def _most_urgent(leases: Iterable[Lease], may_run: Collection[UUID], now: dateti
     for lease in leases:
         event = next((event for event in lease_events.due(lease, now) if event.id in may_run), None)
         if event is not None:
-            yield _Ready(lease, event.id, event_progress.wanted(lease, event))
+            yield _Ready(lease, event.id, share_transitions.wanted(lease, event))
 
 
 def _refuse_claimed(ready: Iterable[_Ready], chosen: Iterable[Due]) -> None:

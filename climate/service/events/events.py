@@ -13,8 +13,8 @@ from structlog.contextvars import bound_contextvars
 from climate.cloud import CloudError, Fenced, NotYet, Refused
 from climate.context import Climate
 from climate.database.connections import reading
-from climate.domain.events import event_progress
 from climate.domain.events import lease_events as schedule
+from climate.domain.events import share_transitions
 from climate.domain.events.event import Event
 from climate.domain.events.lease_events import AdditionalEvent, Verdict
 from climate.domain.facts import Fact
@@ -77,7 +77,7 @@ class Run:
     @property
     def reservations(self) -> tuple[Reservation, ...]:
         """Return the reservations of the run: all, or those of the type of its share."""
-        share = event_progress.claimed_share(self.event, self.token)
+        share = share_transitions.claimed_share(self.event, self.token)
         own = self.lease.reservations
         return own if share is None else tuple(r for r in own if r.resource_type == share.resource_type)
 

@@ -10,7 +10,7 @@ from sqlalchemy import Connection
 
 from climate.context import Climate
 from climate.database.connections import reading
-from climate.domain.availability.openings import zone as zone_of
+from climate.domain.availability.daily_windows import zone as zone_of
 from climate.domain.errors import (
     Busy,
     ClimateError,
