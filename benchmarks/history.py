@@ -23,7 +23,7 @@ from climate.domain.policy import Caller
 from climate.service import housekeeping
 from climate.service.events import event_dispatch, events
 from climate.service.hosts import inventory
-from climate.service.leases import lease_pools, leases, server_boot, update
+from climate.service.leases import lease_pools, lease_servers, leases, update
 from climate.service.leases.leases import Order
 from climate.service.leases.update import Changes
 from climate.store.journal import journal
@@ -181,7 +181,7 @@ def acts(deployment: Deployment) -> dict[str, Act]:
 _ROUNDS: Sequence[Callable[[Climate], object]] = (
     *rounds.ROUNDS,
     *rounds.OUTSIDE_ROUNDS,
-    server_boot.sweep,
+    lease_servers.sweep,
     lease_pools.reconcile,
     housekeeping.tidy,
     event_dispatch.to_send,

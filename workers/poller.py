@@ -39,7 +39,7 @@ from climate.service import housekeeping, process_health
 from climate.service.disk_space import DiskWatch
 from climate.service.events import event_dispatch
 from climate.service.events.event_shares import QUEUE
-from climate.service.leases import lease_pools, server_boot
+from climate.service.leases import lease_pools, lease_servers
 from climate.settings import Settings
 from climate.store import db_errors
 from climate.store.engine import line
@@ -266,7 +266,7 @@ class Poller:
         climate, compute = self.deployment.climate, self.deployment.compute
         all_of_them: dict[str, Callable[[], object]] = {
             "tidy": self._tidy,
-            "sleepers": partial(server_boot.sweep, climate),
+            "sleepers": partial(lease_servers.sweep, climate),
             "pools": partial(lease_pools.reconcile, climate),
             "abandoned": partial(local_delete.forget, compute),
             "builds": self._sweep_builds,

@@ -14,7 +14,7 @@ from climate.domain.errors import Conflict, InvalidInput, NotFound, Unavailable
 from climate.domain.lease import Lease
 from climate.domain.lease_part import Part
 from climate.domain.status import PartState
-from climate.service.leases import server_boot as leased_boot
+from climate.service.leases import lease_servers as leased_boot
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ def cell_request(wanted: ServerRequest) -> CellRequest:
     """Return the request with the reservation ids of the cell that has the hosts of the lease.
 
     A reservation that no lease of this cell has may belong to a cell below, which
-    checks it.  Raises the errors of `climate.service.leases.server_boot.admit` for leases of this
+    checks it.  Raises the errors of `climate.service.leases.lease_servers.admit` for leases of this
     cell, and Conflict if no cell of the lease has room.
     """
     leases = _leases(wanted)

@@ -32,7 +32,7 @@ from climate.compute.servers.interfaces.interfaces import Who
 from climate.compute.zones.builds import placement, single_shot
 from climate.compute.zones.builds.placement import Make, Way
 from climate.compute.zones.builds.single_shot import Made
-from climate.service.leases import server_boot as leased_boot
+from climate.service.leases import lease_servers as leased_boot
 
 Body = dict[str, Any]
 

@@ -16,7 +16,7 @@ from climate.domain.hosts.pools import HostPlace, Pool
 from climate.domain.notifications import Notice
 from climate.domain.period import Period
 from climate.domain.policy import Caller, require
-from climate.service.host_operations.lease_evacuation import Evacuation, clear, lock_leases, when
+from climate.service.host_operations.leases_off_host import Evacuation, clear, lock_leases, when
 from climate.service.host_operations.recovery import Return, bring_back
 from climate.service.host_operations.round_settings import AUTHOR
 from climate.service.hosts import reconcile

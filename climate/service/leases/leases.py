@@ -26,7 +26,7 @@ from climate.service.admission import admission as granting
 from climate.service.admission import enforcement
 from climate.service.admission.admission import Grant
 from climate.service.admission.enforcement import Gate
-from climate.service.events import preparation, unbegun_claims
+from climate.service.events import host_power_on, unbegun_claims
 from climate.service.journal import archives
 from climate.service.leases import lease_pools, shortages
 from climate.service.leases import reservations as planning
@@ -174,7 +174,7 @@ def place(
     """Allocate and record one lease. A refusal is raised before anything of it is written."""
     grant, now = terms.grant, terms.now
     period = period_of(order, now, climate)
-    soon = preparation.is_soon(climate.settings, period, now)
+    soon = host_power_on.is_soon(climate.settings, period, now)
     grace = planning.longest_grace(terms.agreed, parts)
     ask = Ask(
         {}, period, grant.caller, climate.settings, patient=patient, terms=terms.agreed, grace_of_lease=grace, soon=soon
@@ -218,7 +218,7 @@ def _times(
     return Times(
         period,
         schedule.before_end_time(period, order.before_end, usual_before_end(climate)),
-        prepare=preparation.due_at(conn, settings, period, hosts, now),
+        prepare=host_power_on.due_at(conn, settings, period, hosts, now),
         grace=schedule.grace(one.spec for one in reservations),
         hold_until=holds.hold_until(order.hold, period, now),
         additional=schedule.additional(order.events, period, order.before_end),

@@ -18,7 +18,7 @@ from climate.power import OFF, ON, PowerDriver
 from climate.service.hosts.inventory import marker_number, number
 from climate.service.leases import shortages
 from climate.service.power import switching
-from climate.service.power.executor import Job
+from climate.service.power.parallel_requests import Job
 from climate.service.transaction import run
 from climate.store.hosts import pool_membership, power, power_history, tampering
 from climate.store.hosts.power import Supply

@@ -30,7 +30,7 @@ from climate.service.admission import admission as granting
 from climate.service.admission import enforcement
 from climate.service.admission.enforcement import Gate
 from climate.service.availability.question import ELSEWHERE
-from climate.service.events import preparation
+from climate.service.events import host_power_on
 from climate.service.events.event_dispatch import system
 from climate.service.leases import lease_pools, leases
 from climate.service.leases import reservations as planning
@@ -205,7 +205,7 @@ def _grant(conn: Connection, patient: bool, gate: Gate, climate: Climate, tried:
     over = waiting.running(lease, now)
     if over is None:
         return None
-    soon = preparation.is_soon(settings, period, now)
+    soon = host_power_on.is_soon(settings, period, now)
     ask = replace(ask, soon=soon, giving_way=giving_way.reservations(losers))
     planned = planning.reserve(conn, parts, ask, gate.liked)
     if tried.turn is Turn.FIRST:
@@ -225,5 +225,5 @@ def _times(
     conn: Connection, climate: Climate, period: Period, planned: Sequence[PlannedReservation], now: datetime
 ) -> Times:
     hosts = {hold.host for one in planned for hold in one.holds}
-    prepare = preparation.due_at(conn, climate.settings, period, hosts, now)
+    prepare = host_power_on.due_at(conn, climate.settings, period, hosts, now)
     return Times(period, prepare=prepare, grace=schedule.grace(one.spec for one in planned))
