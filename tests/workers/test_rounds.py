@@ -99,15 +99,15 @@ def _expiry(engine: Engine) -> datetime:
 HOLDER = """
 import sys
 from climate.store.engine import connect
-from workers import periodic
+from workers import rounds
 
 def made(climate):
     print("made a round", flush=True)
 
-with periodic.alone(connect(sys.argv[1], pool_size=2), life=float(sys.argv[2])) as mine:
+with rounds.alone(connect(sys.argv[1], pool_size=2), life=float(sys.argv[2])) as mine:
     print("holds" if mine else "does not hold", flush=True)
     sys.stdin.readline()
-    periodic.make(None, [made, made], mine.__bool__)
+    rounds.make(None, [made, made], mine.__bool__)
 print("done", flush=True)
 """
 
