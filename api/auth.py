@@ -11,7 +11,7 @@ from api.rate_limit import Allowance
 from api.request_context import DEPLOYMENT, deployment
 from climate.configuration import policy_file
 from climate.domain.errors import Forbidden
-from climate.identity.authentication.grants import Headers
+from climate.identity.authentication.request_authentication import Headers
 
 ALLOWANCE = "climate.allowance"
 """Key of the rate limit among the application's extensions."""

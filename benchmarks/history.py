@@ -23,12 +23,12 @@ from climate.domain.policy import Caller
 from climate.service import housekeeping
 from climate.service.events import event_dispatch, events
 from climate.service.hosts import inventory
-from climate.service.leases import lease_pools, leases, server_boot, update
+from climate.service.leases import lease_pools, lease_servers, leases, update
 from climate.service.leases.leases import Order
 from climate.service.leases.update import Changes
 from climate.store.journal import journal
 from climate.store.usage import host_hours
-from workers import periodic
+from workers import rounds
 
 SIZES = (100_000, 1_000_000)
 SHORT = (10_000, 100_000)
@@ -179,9 +179,9 @@ def acts(deployment: Deployment) -> dict[str, Act]:
 
 
 _ROUNDS: Sequence[Callable[[Climate], object]] = (
-    *periodic.ROUNDS,
-    *periodic.OUTSIDE_ROUNDS,
-    server_boot.sweep,
+    *rounds.ROUNDS,
+    *rounds.OUTSIDE_ROUNDS,
+    lease_servers.sweep,
     lease_pools.reconcile,
     housekeeping.tidy,
     event_dispatch.to_send,

@@ -20,7 +20,7 @@ from climate.compute.linux import netns
 from climate.compute.servers.interfaces.vif_plugging import netns_of
 from climate.sandbox import features, topology
 from climate.sandbox.enter import with_system_programs
-from climate.sandbox.exec import within, words
+from climate.sandbox.entry_command import within, words
 from climate.sandbox.features import ProbeResult
 from climate.settings import Settings
 

@@ -44,7 +44,7 @@ from climate.sealed_secrets import Vault
 from climate.service import readiness
 from climate.service.hosts import inventory
 from climate.service.notifications import webhooks
-from climate.service.power import controller
+from climate.service.power import power_saving
 from climate.settings import SettingError, Settings
 from climate.store.engine import UNSYNCED, connect
 from climate.store.leases.event_claims import CHANNEL
@@ -128,7 +128,7 @@ def check(settings: Settings) -> None:
     mail.server(settings)
     policy_file.read(settings)
     keys.check(settings.home / "keys")
-    controller.check(settings)
+    power_saving.check(settings)
     readiness.needed(settings)
     if settings.cloud == "openstack":
         openstack.of(settings.openstack_cloud, settings.openstack_config)

@@ -7,7 +7,7 @@ import pytest
 from flask import Flask
 
 from api.reservation import NOUNS
-from api.reservation.operations import PREFIX
+from api.reservation.view_decorator import PREFIX
 from climate.domain.hosts.pools import MOVES, OnEnd, Pool
 from climate.plugin import CLOUD_POOLS
 from climate.processes import process_supervisor

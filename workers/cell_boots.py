@@ -17,8 +17,8 @@ from climate.database.connections import reading
 from climate.domain import errors
 from climate.domain.policy import ADMIN, Caller
 from climate.domain.status import LeaseStatus
+from climate.service.leases import lease_servers as leased_boot
 from climate.service.leases import leases
-from climate.service.leases import server_boot as leased_boot
 
 
 def runner(climate: Climate) -> RunHere:

@@ -25,13 +25,13 @@ from sqlalchemy.exc import SQLAlchemyError
 from climate import bootstrap, log_setup
 from climate.bootstrap import Deployment
 from climate.cloud import CloudError
-from climate.compute import pending
+from climate.compute import pending_work
 from climate.compute.network.service import wakeups
 from climate.compute.nodes import services
 from climate.compute.servers import local_delete
 from climate.compute.servers.tasks import task_worker
-from climate.compute.store.pending import Pending
-from climate.compute.store.zones import notifications
+from climate.compute.store.pending_work import Pending
+from climate.compute.store.zones import notify_pollers
 from climate.compute.zones import polling
 from climate.compute.zones.builds import builds
 from climate.domain.errors import Unavailable
@@ -39,13 +39,13 @@ from climate.service import housekeeping, process_health
 from climate.service.disk_space import DiskWatch
 from climate.service.events import event_dispatch
 from climate.service.events.event_shares import QUEUE
-from climate.service.leases import lease_pools, server_boot
+from climate.service.leases import lease_pools, lease_servers
 from climate.settings import Settings
 from climate.store import db_errors
 from climate.store.engine import line
 from climate.store.leases.due_events import Cursor
 from climate.store.leases.event_claims import CHANNEL, ROUNDS
-from workers import celery_app, periodic, zone_polls
+from workers import celery_app, rounds, zone_polls
 from workers.event_messages import BROKER_IS_AWAY, EventMessages
 from workers.work_listener import News
 
@@ -161,7 +161,7 @@ class Poller:
             self._record_heartbeat(caught_up=True)
         else:
             self._claim_all()
-        there = pending.look(self.deployment.compute)
+        there = pending_work.look(self.deployment.compute)
         if there.servers:
             self._wake_for_servers()
         self._wake_for_networks(there)
@@ -230,7 +230,7 @@ class Poller:
 
     def _wake_for_builds(self) -> None:
         """Wake a worker for each build over zones that nobody is working on."""
-        with self.news.look(notifications.BUILDS) as look:
+        with self.news.look(notify_pollers.BUILDS) as look:
             if not look.is_due:
                 return
             while waiting := builds.to_ring(self.deployment.compute):
@@ -266,7 +266,7 @@ class Poller:
         climate, compute = self.deployment.climate, self.deployment.compute
         all_of_them: dict[str, Callable[[], object]] = {
             "tidy": self._tidy,
-            "sleepers": partial(server_boot.sweep, climate),
+            "sleepers": partial(lease_servers.sweep, climate),
             "pools": partial(lease_pools.reconcile, climate),
             "abandoned": partial(local_delete.forget, compute),
             "builds": self._sweep_builds,
@@ -303,7 +303,7 @@ class Poller:
         """
         seconds = max(1.0, self.deployment.settings.pools_seconds)
         try:
-            due = periodic.due_rounds(self.deployment.climate)
+            due = rounds.due_rounds(self.deployment.climate)
             is_late = time.monotonic() - self.rounds_at >= ALL_ROUNDS_SECONDS
             if due.hosts or is_late or self.rounds_asked.is_set():
                 self.rounds_asked.clear()
@@ -318,7 +318,7 @@ class Poller:
     def poll_zones(self) -> None:
         """Poll the child zones, in a thread of its own, so that an unresponsive one delays no event."""
         try:
-            with self.news.look(notifications.CHILDREN) as look:
+            with self.news.look(notify_pollers.CHILDREN) as look:
                 if look.is_due:
                     look.again = zone_polls.poll(self.deployment) > 0 or polling.has_children(self.deployment.compute)
         except DATABASE_IS_AWAY as error:
@@ -335,7 +335,7 @@ class Poller:
             try:
                 with line(url, "climate-listen") as conn:
                     conn.execute(f"LISTEN {CHANNEL}")
-                    conn.execute(f"LISTEN {notifications.CHANNEL}")
+                    conn.execute(f"LISTEN {notify_pollers.CHANNEL}")
                     self.news.miss()
                     self.rounds_asked.set()
                     self._hear(conn)
@@ -348,7 +348,7 @@ class Poller:
         news.register(conn.fileno(), select.POLLIN)
         while not self.stopping.is_set():
             for heard in conn.notifies(timeout=0):
-                if heard.channel == notifications.CHANNEL:
+                if heard.channel == notify_pollers.CHANNEL:
                     self.news.hear(heard.payload)
                 elif heard.payload == ROUNDS:
                     self.rounds_asked.set()

@@ -32,7 +32,7 @@ from climate.service.events import event_portions, events
 from climate.settings import Settings
 from climate.store import db_errors
 from climate.store.leases.event_claims import Message
-from workers import periodic
+from workers import rounds
 from workers.celery_app import (
     BUILD,
     NETWORK_MESSAGES,
@@ -45,7 +45,7 @@ from workers.celery_app import (
     TEND_OUTSIDE,
     TEND_POOLS,
 )
-from workers.periodic import RoundLock
+from workers.rounds import RoundLock
 
 log = structlog.get_logger(__name__)
 
@@ -105,14 +105,14 @@ class Desk:
         orphan_files.sweep(self.deployment.compute)
 
     def _alone(self, lock: str, of: str = "") -> AbstractContextManager[RoundLock]:
-        return periodic.alone(self.deployment.climate.engine, lock, of)
+        return rounds.alone(self.deployment.climate.engine, lock, of)
 
     def tend_networks(self, thorough: bool = False) -> None:
         """Reconcile the networks of this network service, unless another process of it does; that one repeats its
         check.
         """
-        with periodic.alone(
-            self.deployment.climate.engine, periodic.NETWORKS_LOCK, self.deployment.compute.network_host
+        with rounds.alone(
+            self.deployment.climate.engine, rounds.NETWORKS_LOCK, self.deployment.compute.network_host
         ) as mine:
             if mine:
                 network_service.run_round(self.deployment.compute, thorough=thorough)
@@ -137,27 +137,27 @@ class Desk:
 
     def tell_network(self) -> None:
         """Process lease messages of this network service's allocator, unless another process of it does."""
-        with periodic.alone(
-            self.deployment.climate.engine, periodic.MESSAGES_LOCK, self.deployment.compute.network_host
+        with rounds.alone(
+            self.deployment.climate.engine, rounds.MESSAGES_LOCK, self.deployment.compute.network_host
         ) as mine:
             if mine:
                 host_answers.deliver(self.deployment.compute, self.allocator)
 
     def tend_pools(self) -> None:
         """Run the rounds over the hosts of all pools, unless another worker does; the next ones follow soon."""
-        periodic.make(self.deployment.climate, periodic.OWN_ROUNDS)
-        with self._alone(periodic.ROUNDS_LOCK) as mine:
+        rounds.make(self.deployment.climate, rounds.OWN_ROUNDS)
+        with self._alone(rounds.ROUNDS_LOCK) as mine:
             if mine:
                 climate = self.deployment.climate
-                periodic.make(climate, periodic.due(climate), may_go_on=mine.__bool__)
+                rounds.make(climate, rounds.due(climate), may_go_on=mine.__bool__)
 
     def tend_outside(self) -> None:
         """Run the rounds over external systems (power supplies, receivers of notifications), unless another worker
         does.
         """
-        with self._alone(periodic.OUTSIDE_LOCK) as mine:
+        with self._alone(rounds.OUTSIDE_LOCK) as mine:
             if mine:
-                periodic.make(self.deployment.climate, periodic.OUTSIDE_ROUNDS, mine.__bool__)
+                rounds.make(self.deployment.climate, rounds.OUTSIDE_ROUNDS, mine.__bool__)
 
 
 def register(app: Celery, desk: Desk) -> None:

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from threading import Lock
 
-from climate.compute.store.zones.notifications import BUILDS, CHILDREN
+from climate.compute.store.zones.notify_pollers import BUILDS, CHILDREN
 
 
 @dataclass

@@ -4,18 +4,18 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from api.identity.keys import below, flag, text, text_key
+from api.identity.body_keys import below, flag, text, text_key
 from api.schema import shapes
 from api.schema.body import ABSENT, Body, Key
 from climate.domain.errors import InvalidInput
-from climate.identity import admin, roles
+from climate.identity import projects_and_users, roles
 from climate.identity.models import DOMAIN_ID
 from climate.service.leases import dates
 
 
-def name_key(longest: int = admin.LONGEST_NAME, **options: Any) -> Key:
+def name_key(longest: int = projects_and_users.LONGEST_NAME, **options: Any) -> Key:
     """Return the key of a name."""
-    return Key(lambda value, _name: admin.check_name(value, longest), shapes.name(longest), **options)
+    return Key(lambda value, _name: projects_and_users.check_name(value, longest), shapes.name(longest), **options)
 
 
 def _domain(value: Any, name: str) -> str | None:
@@ -29,11 +29,11 @@ def domain_key() -> Key:
 
 
 def _description(value: Any, name: str) -> str:
-    return admin.check_text(name, value or "")
+    return projects_and_users.check_text(name, value or "")
 
 
 def _short_text(value: Any, name: str) -> str:
-    return admin.check_text(name, value)
+    return projects_and_users.check_text(name, value)
 
 
 def description_key(**options: Any) -> Key:
@@ -56,7 +56,7 @@ def _parent(value: Any, name: str) -> str | None:
 
 
 def _tags(value: Any, name: str) -> tuple[str, ...]:
-    return admin.check_tags(name, value)
+    return projects_and_users.check_tags(name, value)
 
 
 def _no_domain(value: Any, name: str) -> Any:
@@ -83,7 +83,7 @@ class NewUser(Extensible):
 
     UNUSED = READ_ONLY | {"password_expires_at", "original_password", "federated"}
 
-    name = name_key(admin.LONGEST_USER_NAME, required=True)
+    name = name_key(projects_and_users.LONGEST_USER_NAME, required=True)
     password = text_key().or_null()
     description = description_key()
     domain_id = domain_key()
@@ -97,7 +97,7 @@ class ChangedUser(Extensible):
 
     UNUSED = NewUser.UNUSED
 
-    name = name_key(admin.LONGEST_USER_NAME, default=ABSENT)
+    name = name_key(projects_and_users.LONGEST_USER_NAME, default=ABSENT)
     password = text_key(default=ABSENT).or_null()
     description = description_key(default=ABSENT)
     email = Key(_short_text, shapes.text(), default=ABSENT).or_null()
@@ -123,7 +123,7 @@ class NewProject(Extensible):
     enabled = flag_or(True)
     parent_id = Key(_parent, shapes.or_null(shapes.text()))
     is_domain = Key(_no_domain, shapes.or_null(shapes.flag()), default=ABSENT)
-    tags = Key(_tags, shapes.listing(shapes.text(), admin.MOST_TAGS), default=())
+    tags = Key(_tags, shapes.listing(shapes.text(), projects_and_users.MOST_TAGS), default=())
 
 
 class ChangedProject(Extensible):
@@ -134,7 +134,7 @@ class ChangedProject(Extensible):
     enabled = Key(flag, shapes.flag(), default=ABSENT)
     parent_id = Key(_parent, shapes.or_null(shapes.text()), default=ABSENT)
     is_domain = Key(_no_domain, shapes.or_null(shapes.flag()), default=ABSENT)
-    tags = Key(_tags, shapes.listing(shapes.text(), admin.MOST_TAGS), default=ABSENT)
+    tags = Key(_tags, shapes.listing(shapes.text(), projects_and_users.MOST_TAGS), default=ABSENT)
 
 
 class NewRole(Body):

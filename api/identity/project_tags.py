@@ -3,12 +3,12 @@
 from flask import Blueprint
 
 from api.body import read_object
-from api.identity import scopes
+from api.identity import read_access
 from api.identity.views import links
 from api.request_context import caller, identity
 from climate.domain.errors import NotFound
 from climate.domain.policy import require
-from climate.identity import admin, lookup
+from climate.identity import lookup, projects_and_users
 
 blueprint = Blueprint("identity-project-tags", __name__, url_prefix="/identity/v3/projects/<project_id>/tags")
 
@@ -23,15 +23,15 @@ def listing(project_id: str) -> dict[str, object]:
 def replace(project_id: str) -> dict[str, object]:
     """Replace all tags of a project."""
     require(caller(), "identity:admin")
-    tags = admin.check_tags("tags", read_object().get("tags"))
-    return _tags(project_id, admin.change_project(identity(), caller(), project_id, {"tags": tags}).tags)
+    tags = projects_and_users.check_tags("tags", read_object().get("tags"))
+    return _tags(project_id, projects_and_users.change_project(identity(), caller(), project_id, {"tags": tags}).tags)
 
 
 @blueprint.delete("")
 def remove_all(project_id: str) -> tuple[str, int]:
     """Remove all tags from a project."""
     require(caller(), "identity:admin")
-    admin.change_project(identity(), caller(), project_id, {"tags": ()})
+    projects_and_users.change_project(identity(), caller(), project_id, {"tags": ()})
     return "", 204
 
 
@@ -47,7 +47,7 @@ def check(project_id: str, tag: str) -> tuple[str, int]:
 def add(project_id: str, tag: str) -> tuple[str, int]:
     """Add a tag to a project."""
     require(caller(), "identity:admin")
-    admin.change_tag(identity(), caller(), project_id, tag, present=True)
+    projects_and_users.change_tag(identity(), caller(), project_id, tag, present=True)
     return "", 201
 
 
@@ -55,12 +55,12 @@ def add(project_id: str, tag: str) -> tuple[str, int]:
 def remove(project_id: str, tag: str) -> tuple[str, int]:
     """Remove a tag from a project."""
     require(caller(), "identity:admin")
-    admin.change_tag(identity(), caller(), project_id, tag, present=False)
+    projects_and_users.change_tag(identity(), caller(), project_id, tag, present=False)
     return "", 204
 
 
 def _of(project_id: str) -> tuple[str, ...]:
-    return lookup.project(identity(), project_id, scopes.own_user_id()).tags
+    return lookup.project(identity(), project_id, read_access.own_user_id()).tags
 
 
 def _tags(project_id: str, tags: tuple[str, ...]) -> dict[str, object]:

@@ -3,12 +3,12 @@
 from flask import Blueprint, request
 
 from api.body import read_object
-from api.identity import bodies, filters, scopes, views
+from api.identity import bodies, filters, read_access, views
 from api.request_context import caller, identity
 from climate.domain.errors import Forbidden
 from climate.domain.policy import require
-from climate.identity import admin, lookup
-from climate.identity.admin import NewProject
+from climate.identity import lookup, projects_and_users
+from climate.identity.projects_and_users import NewProject
 
 blueprint = Blueprint("identity-projects", __name__, url_prefix="/identity/v3")
 
@@ -16,7 +16,7 @@ blueprint = Blueprint("identity-projects", __name__, url_prefix="/identity/v3")
 @blueprint.get("/projects")
 def listing() -> dict[str, object]:
     """List all projects (administrator); users list their own by `/auth/projects`."""
-    scopes.require_reader()
+    read_access.require_reader()
     projects = lookup.projects(identity(), request.args.get("name"))
     return views.listing(
         "projects", [views.project(one) for one in projects if filters.fits_project(request.args, one)]
@@ -27,21 +27,23 @@ def listing() -> dict[str, object]:
 def create() -> tuple[dict[str, object], int]:
     """Create a project."""
     require(caller(), "identity:admin")
-    made = admin.create_project(identity(), caller(), NewProject(**bodies.PROJECT.read(read_object())))
+    made = projects_and_users.create_project(identity(), caller(), NewProject(**bodies.PROJECT.read(read_object())))
     return {"project": views.project(made)}, 201
 
 
 @blueprint.get("/projects/<project_id>")
 def show(project_id: str) -> dict[str, object]:
     """Show a project; other users than administrators see only their own."""
-    return {"project": views.project(lookup.project(identity(), project_id, scopes.own_user_id()))}
+    return {"project": views.project(lookup.project(identity(), project_id, read_access.own_user_id()))}
 
 
 @blueprint.patch("/projects/<project_id>")
 def change(project_id: str) -> dict[str, object]:
     """Update the name or description of a project, or disable it, so that it gets no more tokens."""
     require(caller(), "identity:admin")
-    changed = admin.change_project(identity(), caller(), project_id, bodies.CHANGED_PROJECT.read(read_object()))
+    changed = projects_and_users.change_project(
+        identity(), caller(), project_id, bodies.CHANGED_PROJECT.read(read_object())
+    )
     return {"project": views.project(changed)}
 
 
@@ -51,5 +53,5 @@ def remove(project_id: str) -> tuple[str, int]:
     require(caller(), "identity:admin")
     if project_id == caller().project_id:
         raise Forbidden("You cannot delete the project of your own token")
-    admin.remove_project(identity(), caller(), project_id)
+    projects_and_users.remove_project(identity(), caller(), project_id)
     return "", 204

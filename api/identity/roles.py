@@ -8,7 +8,7 @@ from flask import Blueprint, request
 
 from api.body import read_object
 from api.identity import bodies, views
-from api.identity.scopes import require_reader
+from api.identity.read_access import require_reader
 from api.request_context import caller, identity
 from climate.domain.errors import InvalidInput, NotFound
 from climate.domain.policy import require

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from api.identity.keys import below, text_key
+from api.identity.body_keys import below, text_key
 from api.schema import shapes
 from api.schema.body import Body, Key, as_given, part
 from climate.domain.errors import InvalidInput, NotAuthenticated

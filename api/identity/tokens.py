@@ -11,7 +11,7 @@ from api.request_context import caller, deployment, identity
 from climate.domain.errors import InvalidInput, NotAuthenticated, NotFound
 from climate.domain.policy import require
 from climate.identity import lookup
-from climate.identity.authentication import grants, sign_in
+from climate.identity.authentication import request_authentication, sign_in
 from climate.identity.authentication.tokens import Grant, seal
 from climate.identity.models import Scope
 
@@ -74,7 +74,7 @@ def _prove(proof: sign_in_bodies.Proof, scope: Scope | None) -> Grant:
         case sign_in_bodies.Password():
             return sign_in.by_password(identity(), proof.who, proof.password, scope, address)
         case sign_in_bodies.Token():
-            old = grants.of_token(identity(), proof.token)
+            old = request_authentication.of_token(identity(), proof.token)
             _spend(old.user_id)
             return sign_in.by_token(identity(), old, scope)
         case sign_in_bodies.Secret():
@@ -91,7 +91,7 @@ def _subject() -> tuple[str, Grant]:
     if not token:
         raise InvalidInput("The header X-Subject-Token must name a token")
     try:
-        grant = grants.of_token(identity(), token)
+        grant = request_authentication.of_token(identity(), token)
     except NotAuthenticated:
         raise NotFound("This is not a recognized Fernet token") from None
     if grant.user_id != caller().user_id:

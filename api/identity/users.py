@@ -4,14 +4,14 @@ from flask import Blueprint, request
 
 from api.body import read_object
 from api.identity import bodies, filters, views
-from api.identity.scopes import require_reader
+from api.identity.read_access import require_reader
 from api.request_context import caller, identity
 from climate.domain.errors import Forbidden
 from climate.domain.policy import require
-from climate.identity import admin, lookup
-from climate.identity.admin import NewUser
+from climate.identity import lookup, projects_and_users
 from climate.identity.authentication import sign_in
 from climate.identity.models import Who
+from climate.identity.projects_and_users import NewUser
 
 blueprint = Blueprint("identity-users", __name__, url_prefix="/identity/v3/users")
 
@@ -29,7 +29,7 @@ def create() -> tuple[dict[str, object], int]:
     """Create a user; without a password it cannot sign in."""
     require(caller(), "identity:admin")
     new = NewUser(**bodies.USER.read(read_object()))
-    return {"user": views.user(admin.create_user(identity(), caller(), new))}, 201
+    return {"user": views.user(projects_and_users.create_user(identity(), caller(), new))}, 201
 
 
 @blueprint.get("/<user_id>")
@@ -43,7 +43,7 @@ def show(user_id: str) -> dict[str, object]:
 def change(user_id: str) -> dict[str, object]:
     """Update the name, password or description of a user, or disable it, so that it gets no more tokens."""
     require(caller(), "identity:admin")
-    changed = admin.change_user(identity(), caller(), user_id, bodies.CHANGED_USER.read(read_object()))
+    changed = projects_and_users.change_user(identity(), caller(), user_id, bodies.CHANGED_USER.read(read_object()))
     return {"user": views.user(changed)}
 
 
@@ -53,7 +53,7 @@ def remove(user_id: str) -> tuple[str, int]:
     require(caller(), "identity:admin")
     if user_id == caller().user_id:
         raise Forbidden("You cannot delete yourself")
-    admin.remove_user(identity(), caller(), user_id)
+    projects_and_users.remove_user(identity(), caller(), user_id)
     return "", 204
 
 
@@ -65,7 +65,7 @@ def change_password(user_id: str) -> tuple[str, int]:
     given = bodies.CHANGED_PASSWORD.read(read_object())
     address = request.remote_addr or ""
     sign_in.by_password(identity(), Who(id=user_id), given["original_password"], sign_in.UNSCOPED, address)
-    admin.change_user(identity(), caller(), user_id, {"password": given["password"]})
+    projects_and_users.change_user(identity(), caller(), user_id, {"password": given["password"]})
     return "", 204
 
 

@@ -13,9 +13,9 @@ from api.request_context import caller, compute
 from api.schema.body import Values
 from climate.compute.errors import Forbidden
 from climate.compute.network.models import FLAT_DHCP, VLAN
+from climate.compute.network.networks_without_subnet import Drawn
 from climate.compute.network.operations import networks
-from climate.compute.network.pending_networks import Drawn
-from climate.compute.store.networks.pending_networks import Outline
+from climate.compute.store.networks.networks_without_subnet import Outline
 from climate.domain.errors import InvalidInput
 
 Body = dict[str, object]

@@ -4,7 +4,7 @@ from typing import Any
 
 from api.compute import body_keys as keys
 from api.compute import validation
-from api.compute.networks import security_rules
+from api.compute.networks import security_rule_validation
 from api.schema import shapes
 from api.schema.body import ABSENT, Below, Body, Ignored, Key
 from climate.compute.models.security_group import DIRECTIONS, VERSIONS, SecurityRule
@@ -67,10 +67,10 @@ class NewRule(Body):
     group_id = keys.uuid(key="security_group_id", required=True)
     direction = Key(_direction, shapes.one_of(*DIRECTIONS), required=True)
     version = Key(_version, shapes.one_of(*VERSIONS), key="ethertype", default="IPv4")
-    protocol = Key(security_rules.protocol, shapes.or_null(shapes.text(12)))
+    protocol = Key(security_rule_validation.protocol, shapes.or_null(shapes.text(12)))
     first = Key(_number, shapes.number(-1, HIGHEST_PORT), key="port_range_min").or_null()
     last = Key(_number, shapes.number(-1, HIGHEST_PORT), key="port_range_max").or_null()
-    remote_cidr = Key(security_rules.cidr, shapes.or_null(shapes.text(64)), key="remote_ip_prefix")
+    remote_cidr = Key(security_rule_validation.cidr, shapes.or_null(shapes.text(64)), key="remote_ip_prefix")
     # As in Neutron, a group that cannot exist is one that is not found.
     remote_group_id = Key(_remote_group, shapes.uuid()).or_null()
     description = Key(_description, shapes.or_null(shapes.text()), default=ABSENT)
@@ -82,7 +82,7 @@ def rule(given: dict[str, Any]) -> SecurityRule:
     """Return the rule of a body; InvalidInput for values that do not fit together."""
     keys_of_rule = ("group_id", "direction", "version", "protocol", "first", "last", "remote_cidr", "remote_group_id")
     wanted = {key: given[key] for key in keys_of_rule}
-    return security_rules.checked(SecurityRule("", **wanted, description=given.get("description", "")))
+    return security_rule_validation.checked(SecurityRule("", **wanted, description=given.get("description", "")))
 
 
 GROUP = Below("security_group", NewGroup(), is_open=True)

@@ -11,9 +11,9 @@ from api.network.bulk import entries
 from api.network.filters import fitting, one, shown
 from api.request_context import caller, compute
 from climate.compute.errors import Conflict
+from climate.compute.network.networks_without_subnet import Range, Stretch
 from climate.compute.network.operations import subnets
 from climate.compute.network.operations.subnets import Subnets
-from climate.compute.network.pending_networks import Range, Stretch
 from climate.compute.network.project_networks import Subnet
 from climate.domain.errors import InvalidInput
 

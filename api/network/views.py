@@ -10,7 +10,7 @@ from climate.compute.network.models import Network
 from climate.compute.network.operations.security_groups import groups_of
 from climate.compute.store.networks.floating_ips import Floating
 from climate.compute.store.networks.floating_pools import PoolRow
-from climate.compute.store.networks.pending_networks import Outline
+from climate.compute.store.networks.networks_without_subnet import Outline
 from climate.compute.store.networks.ports import Port
 
 Body = dict[str, object]

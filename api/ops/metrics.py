@@ -9,7 +9,7 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from api.ops.request_counters import Tally
 from climate.context import Climate
 from climate.domain.hosts.pools import Pool
-from climate.service import broker, metrics
+from climate.service import broker_health, metrics
 from climate.store import db_errors
 from climate.store.hosts.pools import Count
 from climate.store.hosts.power import Counted
@@ -114,7 +114,7 @@ def _of_cloud(cloud: Source) -> Iterable[Metric]:
 
 def _of_queues(url: str) -> Iterator[Metric]:
     waiting = GaugeMetricFamily("climate_queue_messages", "Messages waiting in the broker.", labels=["queue"])
-    for name, length in broker.queues(url).items():
+    for name, length in broker_health.queues(url).items():
         waiting.add_metric([name], length)
     yield waiting
 

@@ -11,7 +11,7 @@ from api.reservation import pages
 from api.reservation.dates import Moment, date, out_date
 from api.reservation.ids import marker_number
 from api.reservation.leases.schema import LinkOut
-from api.reservation.operations import PREFIX, Operation, serve
+from api.reservation.view_decorator import PREFIX, Operation, serve
 from climate.domain.audit import Action, AuditKind
 from climate.service.journal import audit
 from climate.service.journal.audit import AuditEntry, AuditQuery

@@ -15,7 +15,7 @@ from api.reservation import pages
 from api.reservation.dates import out_stamp, stamp
 from api.reservation.ids import marker_id, path_id
 from api.reservation.leases.schema import LinkOut
-from api.reservation.operations import PREFIX, Operation, Strict, nothing, serve
+from api.reservation.view_decorator import PREFIX, Operation, Strict, nothing, serve
 from climate.domain.errors import NotFound
 from climate.service.calendars import feeds, ics
 from climate.service.calendars.feeds import Days

@@ -11,8 +11,8 @@ from api.request_context import caller, climate
 from api.reservation.leases.body import entry_body
 from api.reservation.leases.request_options import DryRun
 from api.reservation.leases.schema import HistoryAnswer, LeaseAt
-from api.reservation.operations import PREFIX, Operation, Strict, nothing, serve
-from api.reservation.repeated_answers import Update, differing
+from api.reservation.unchanged_fields import Update, differing
+from api.reservation.view_decorator import PREFIX, Operation, Strict, nothing, serve
 from climate.domain.errors import InvalidInput, NotFound
 from climate.domain.limits import NO_LIMIT, SAYS, Limit
 from climate.service.admission import limits

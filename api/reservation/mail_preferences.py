@@ -7,8 +7,8 @@ from marshmallow import RAISE, Schema, fields, validate
 
 from api.openapi import Blueprint
 from api.request_context import caller, climate
-from api.reservation.operations import PREFIX, Operation, Strict, serve
-from api.reservation.repeated_answers import Update
+from api.reservation.unchanged_fields import Update
+from api.reservation.view_decorator import PREFIX, Operation, Strict, serve
 from climate.domain.notifications import Topic
 from climate.service.notifications import mail
 from climate.service.notifications.mail import Preferences

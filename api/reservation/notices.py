@@ -12,7 +12,7 @@ from api.reservation import pages
 from api.reservation.dates import Moment, date, out_date
 from api.reservation.ids import LONGEST_NUMBER, marker_number
 from api.reservation.leases.schema import LinkOut
-from api.reservation.operations import PREFIX, Operation, serve
+from api.reservation.view_decorator import PREFIX, Operation, serve
 from climate.domain.errors import NotFound
 from climate.service.notifications import delivery
 from climate.service.notifications.delivery import Listing

@@ -8,7 +8,7 @@ from marshmallow import fields, validate
 
 from api.paging import next_links, page
 from api.request_context import here
-from api.reservation.operations import Strict
+from api.reservation.view_decorator import Strict
 
 T = TypeVar("T")
 

@@ -7,7 +7,7 @@ from marshmallow import Schema, fields
 
 from api.openapi import Blueprint
 from api.request_context import climate
-from api.reservation.operations import PREFIX, Operation, serve
+from api.reservation.view_decorator import PREFIX, Operation, serve
 
 blueprint = Blueprint("plugins", __name__, url_prefix=PREFIX, description="Resource types.")
 

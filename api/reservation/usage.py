@@ -13,7 +13,7 @@ from api.negotiation import answers
 from api.openapi import Blueprint
 from api.request_context import caller, climate
 from api.reservation.dates import Moment, date, maybe, out_date
-from api.reservation.operations import PREFIX, Operation, Strict, serve
+from api.reservation.view_decorator import PREFIX, Operation, Strict, serve
 from climate.service.usage import reports
 from climate.service.usage.reports import UsageReport, UsageRequest
 from climate.store.usage.reports import GroupBy, Per, UsageLine

@@ -4,7 +4,7 @@ from marshmallow import Schema, fields
 
 from api.openapi import Blueprint
 from api.request_context import deployment
-from api.reservation.operations import Operation, serve
+from api.reservation.view_decorator import Operation, serve
 
 blueprint = Blueprint("versions", __name__, url_prefix="/reservation", description="API versions.")
 

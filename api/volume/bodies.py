@@ -4,7 +4,7 @@ from api.compute import body_keys as keys
 from api.compute import validation
 from api.schema import shapes
 from api.schema.body import Below, Body, Key
-from climate.compute.storage import UNRESERVED
+from climate.compute.volume_directory import UNRESERVED
 from climate.domain.errors import InvalidInput
 
 MOST_GB = 1 << 20

@@ -8,9 +8,9 @@ from typing import Protocol
 
 from sqlalchemy import Connection, Engine
 
-from climate.compute import changes
+from climate.compute import audit
+from climate.compute.audit import TellChange
 from climate.compute.cells.options import CellOptions
-from climate.compute.changes import TellChange
 from climate.compute.images.quota import ImageLimits
 from climate.compute.models.flavor import Flavor
 from climate.compute.models.node import DEFAULTS, SERVICE_DOWN_SECONDS, NodeDefaults
@@ -28,7 +28,7 @@ from climate.compute.scheduler.placement_plan import Schedule
 from climate.compute.scheduler.scheduler_parts import Rules
 from climate.compute.scheduler.weighers import WEIGHERS
 from climate.compute.store.clock import database_time
-from climate.compute.store.networks import messages
+from climate.compute.store.networks import allocator_messages
 from climate.compute.virt import VirtDriver
 from climate.compute.virt.live_migrator import Limits
 from climate.compute.zones.options import Zones
@@ -63,7 +63,7 @@ class Compute:
     """The trust levels that an attestation service reports for the compute services."""
     uuid_builds: bool = False
     """Use a UUID as the reservation id of requests for servers, instead of `r-` and eight characters."""
-    tell_change: TellChange = changes.silent
+    tell_change: TellChange = audit.silent
     """Called with each change by an administrator, in the transaction of the change."""
     tell: Tell = silent
     """Called at the start and the end of each selection of nodes."""
@@ -125,7 +125,7 @@ class Compute:
     @property
     def tell_network(self) -> TellNetwork:
         """Return the function that records changes for the allocators of networks."""
-        return silent_network if self.network_queue is None else messages.write
+        return silent_network if self.network_queue is None else allocator_messages.write
 
     @property
     def images(self) -> Path:

@@ -6,10 +6,10 @@ from uuid import UUID
 
 from climate.compute.context import Compute
 from climate.compute.errors import BadRequest, Conflict, Forbidden, NotFound, NoVolumeRoom, StaleToken, VirtError
-from climate.compute.storage import UNRESERVED, Directory
 from climate.compute.store.networks import lent_floating_ips
 from climate.compute.store.projects import volumes as rows
 from climate.compute.store.projects.volumes import Volume
+from climate.compute.volume_directory import UNRESERVED, Directory
 from climate.database.connections import reading
 
 

@@ -20,8 +20,8 @@ from climate.domain.facts import (
     HostPowerSet,
     HostRemoved,
 )
-from climate.domain.hosts import host_facts, maintenance_facts
-from climate.domain.hosts.host_facts import Wired
+from climate.domain.hosts import folded_host, maintenance_facts
+from climate.domain.hosts.folded_host import Wired
 from climate.domain.hosts.maintenance_facts import (
     FoldedWindow,
     WindowBegun,
@@ -196,7 +196,7 @@ def _window(standing: FoldedWindow) -> dict[str, Any]:
 def _of_host(fact: HostFact, earlier: Sequence[Any], host: HostRef) -> Change:
     number, name = str(host.number), host.name
     known = [one for one in earlier if isinstance(one, HostFact)]
-    care = host_facts.fold(known)
+    care = folded_host.fold(known)
     match fact:
         case HostEnrolled():
             after = {"name": fact.name, "pool": fact.pool, "capabilities": dict(fact.extra or {})}

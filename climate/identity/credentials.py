@@ -9,10 +9,10 @@ from uuid import uuid4
 from climate.domain.errors import Forbidden, InvalidInput, NotFound
 from climate.domain.policy import Caller
 from climate.identity import audit, lookup
-from climate.identity.admin import check_name, check_text
 from climate.identity.authentication.passwords import LONGEST, SHORTEST
 from climate.identity.authentication.tokens import Grant
 from climate.identity.models import Credential, implied
+from climate.identity.projects_and_users import check_name, check_text
 from climate.identity.store import credentials as store
 from climate.identity.store import revocations, unique, users
 from climate.identity.store.revocations import CREDENTIAL

@@ -13,10 +13,10 @@ from sqlalchemy import Connection
 
 from climate.domain.errors import Conflict, Forbidden
 from climate.domain.policy import Caller
-from climate.identity import admin, audit
-from climate.identity.admin import check_extra, check_name, check_text, no_such
+from climate.identity import audit, projects_and_users
 from climate.identity.groups import drop_group
 from climate.identity.models import DOMAIN_ID, DOMAIN_NAME, Domain, Extra
+from climate.identity.projects_and_users import check_extra, check_name, check_text, no_such
 from climate.identity.roles import drop_role
 from climate.identity.store import domains as store
 from climate.identity.store import groups, projects, unique, users
@@ -89,9 +89,9 @@ def remove(identity: "Identity", author: Caller, domain_id: str) -> None:
         if before != _contents(conn, domain_id):
             raise Conflict(f"Users, groups or projects of domain {domain.name} changed meanwhile; delete it again")
         for project_id in owned:
-            admin.drop_project(identity, conn, author, project_id)
+            projects_and_users.drop_project(identity, conn, author, project_id)
         for user_id in members:
-            admin.drop_user(identity, conn, author, user_id)
+            projects_and_users.drop_user(identity, conn, author, user_id)
         for group_id in teams:
             drop_group(identity, conn, author, group_id)
         for role_id in store.role_ids(conn, domain_id):

@@ -14,8 +14,8 @@ from sqlalchemy import Connection
 from climate.domain.errors import NotFound
 from climate.domain.policy import Caller
 from climate.identity import audit
-from climate.identity.admin import check_extra, check_name, check_text, domain_of, no_such
 from climate.identity.models import Extra, Group, User
+from climate.identity.projects_and_users import check_extra, check_name, check_text, domain_of, no_such
 from climate.identity.store import groups as store
 from climate.identity.store import unique, users
 from climate.identity.store.revocations import USER

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from climate.database.connections import reading
 from climate.domain.errors import NotFound
-from climate.identity import admin
+from climate.identity import projects_and_users
 from climate.identity.models import (
     DEFAULT_DOMAIN,
     Assignment,
@@ -41,7 +41,7 @@ def user(identity: "Identity", user_id: str) -> User:
     with reading(identity.engine) as conn:
         result = user_rows.find(conn, Who(id=user_id))
     if result is None:
-        raise admin.no_such("user", user_id)
+        raise projects_and_users.no_such("user", user_id)
     return result
 
 
@@ -70,7 +70,7 @@ def domain(identity: "Identity", domain_id: str | None) -> Domain:
     with reading(identity.engine) as conn:
         result = domain_rows.find(conn, domain_id)
     if result is None:
-        raise admin.no_such("domain", domain_id)
+        raise projects_and_users.no_such("domain", domain_id)
     return result
 
 
@@ -85,7 +85,7 @@ def group(identity: "Identity", group_id: str) -> Group:
     with reading(identity.engine) as conn:
         result = group_rows.find(conn, group_id)
     if result is None:
-        raise admin.no_such("group", group_id)
+        raise projects_and_users.no_such("group", group_id)
     return result
 
 
@@ -101,7 +101,7 @@ def project(identity: "Identity", project_id: str, user_id: str | None = None) -
     with reading(identity.engine) as conn:
         result = project_rows.listing(conn, user_id=user_id, project_id=project_id)
     if not result:
-        raise admin.no_such("project", project_id)
+        raise projects_and_users.no_such("project", project_id)
     return result[0]
 
 
@@ -116,7 +116,7 @@ def credential(identity: "Identity", user_id: str, credential_id: str) -> Creden
     with reading(identity.engine) as conn:
         result = credential_rows.find(conn, user_id, credential_id)
     if result is None:
-        raise admin.no_such("application credential", credential_id)
+        raise projects_and_users.no_such("application credential", credential_id)
     return result
 
 
@@ -131,7 +131,7 @@ def role(identity: "Identity", role_id: str) -> Role:
     with reading(identity.engine) as conn:
         result = role_rows.find(conn, role_id)
     if result is None:
-        raise admin.no_such("role", role_id)
+        raise projects_and_users.no_such("role", role_id)
     return result
 
 

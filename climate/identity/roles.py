@@ -9,8 +9,8 @@ from sqlalchemy import Connection
 from climate.domain.errors import Conflict, Forbidden, InvalidInput, NotFound
 from climate.domain.policy import ADMIN, Caller
 from climate.identity import audit, groups
-from climate.identity.admin import check_name, check_text, domain_of, no_such
 from climate.identity.models import ROLES, Group, Role, User, Who
+from climate.identity.projects_and_users import check_name, check_text, domain_of, no_such
 from climate.identity.store import assignments, projects, unique, users
 from climate.identity.store import roles as store
 from climate.identity.store.assignments import Holder

@@ -8,10 +8,10 @@ from sqlalchemy import Connection, Engine
 
 from climate.database.connections import reading
 from climate.domain.policy import Caller
-from climate.identity.authentication import grants
-from climate.identity.authentication.grants import Headers
+from climate.identity.authentication import request_authentication
 from climate.identity.authentication.password_cache import Memory
 from climate.identity.authentication.passwords import Passwords
+from climate.identity.authentication.request_authentication import Headers
 from climate.identity.authentication.revocation_cache import Watch
 from climate.identity.authentication.tokens import Grant, GrantCache
 from climate.identity.keys import KeyRing
@@ -73,7 +73,7 @@ class Identity:
 
     def grant(self, headers: Headers, address: str = "") -> Grant:
         """Return the grant of these headers, with method and expiry."""
-        return grants.grant(self, headers, address)
+        return request_authentication.grant(self, headers, address)
 
     def may_read(self, user_id: str, project_id: str) -> bool:
         """Return whether a user has a role in a project, and both are enabled.

@@ -12,7 +12,7 @@ from marshmallow import Schema, ValidationError, fields, validate
 
 from climate.power import OFF, ON, UNKNOWN, PowerError, PowerRefused, Target
 from climate.power.driver_settings import PowerSettings, accepted, is_machine
-from climate.power.http import Controller, Session, run_session
+from climate.power.http_session import Controller, Session, run_session
 
 STATES = {"On": ON, "Off": OFF}
 """Known states; all others count as between them."""

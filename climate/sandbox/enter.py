@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NoReturn
 
-from climate.sandbox import kernel, namespace
+from climate.sandbox import namespace, syscalls
 from climate.sandbox.namespace_errors import Impossible, why
 from climate.settings import environment
 
@@ -23,7 +23,7 @@ CANNOT = 125
 SYSTEM_PROGRAMS = ("/usr/local/sbin", "/usr/sbin", "/sbin")
 """Folders of the programs for networks, which may be missing in PATH."""
 
-_SEPARATE = kernel.NEW_NETWORK | kernel.NEW_MOUNTS | kernel.NEW_PIDS | kernel.NEW_HOSTNAME | kernel.NEW_IPC
+_SEPARATE = syscalls.NEW_NETWORK | syscalls.NEW_MOUNTS | syscalls.NEW_PIDS | syscalls.NEW_HOSTNAME | syscalls.NEW_IPC
 _ENDINGS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 _HEARD = {*_ENDINGS, signal.SIGCHLD}
 _BY_KERNEL = 0x80
@@ -90,9 +90,9 @@ def _separate() -> None:
     """Enter new namespaces; an ordinary user becomes root of a user namespace with only that user."""
     if os.geteuid() == 0:
         with suppress(PermissionError):
-            return kernel.unshare(_SEPARATE)
+            return syscalls.unshare(_SEPARATE)
     user, group = os.geteuid(), os.getegid()
-    kernel.unshare(_SEPARATE | kernel.NEW_USER)
+    syscalls.unshare(_SEPARATE | syscalls.NEW_USER)
     for name, text in ("setgroups", "deny"), ("uid_map", f"0 {user} 1"), ("gid_map", f"0 {group} 1"):
         Path("/proc/self", name).write_text(text, encoding="ascii")
     return None
@@ -103,7 +103,7 @@ def _first(work: Callable[[], int], kept: Sequence[Path], session: bool, pipes: 
     parent, writer = pipes
     status = CANNOT
     try:
-        kernel.die_with_parent()
+        syscalls.die_with_parent()
         if session:
             # Of a signal that comes by two ways the second may be lost, and with it who has sent it.
             os.setsid()

@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
-from climate.sandbox import kernel
+from climate.sandbox import syscalls
 
 RUN = Path("/run")
 SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - where the C library puts it
@@ -18,15 +18,15 @@ def furnish(paths: Iterable[Path]) -> None:
     `paths` below /run or /dev/shm stay reachable.  OSError if the kernel refuses something.
     """
     needed = list(paths)
-    kernel.mount("none", "/", None, kernel.RECURSIVE | kernel.PRIVATE)
-    kernel.mount("proc", "/proc", "proc", kernel.NO_SUID | kernel.NO_DEVICES | kernel.NO_PROGRAMS)
+    syscalls.mount("none", "/", None, syscalls.RECURSIVE | syscalls.PRIVATE)
+    syscalls.mount("proc", "/proc", "proc", syscalls.NO_SUID | syscalls.NO_DEVICES | syscalls.NO_PROGRAMS)
     _cover(RUN, "755", _kept(RUN, needed) - {"netns"})
     (RUN / "netns").mkdir()
     MARK.touch()
     # PostgreSQL's shared memory would otherwise stay on the machine after a kill.
     if SHARED_MEMORY.is_dir():
         _cover(SHARED_MEMORY, "1777", _kept(SHARED_MEMORY, needed))
-    kernel.loopback_up()
+    syscalls.loopback_up()
 
 
 def _cover(folder: Path, mode: str, kept: Iterable[str]) -> None:
@@ -34,11 +34,11 @@ def _cover(folder: Path, mode: str, kept: Iterable[str]) -> None:
     here = os.getcwd()
     # After the mount, only a process with this working directory reaches the old folder.
     os.chdir(folder)
-    kernel.mount("tmpfs", str(folder), "tmpfs", kernel.NO_SUID | kernel.NO_DEVICES, f"mode={mode}")
+    syscalls.mount("tmpfs", str(folder), "tmpfs", syscalls.NO_SUID | syscalls.NO_DEVICES, f"mode={mode}")
     for name in sorted(kept):
         target = folder / name
         target.mkdir() if Path(name).is_dir() else target.touch()
-        kernel.mount(f"./{name}", str(target), None, kernel.BIND | kernel.RECURSIVE)
+        syscalls.mount(f"./{name}", str(target), None, syscalls.BIND | syscalls.RECURSIVE)
     os.chdir(here)
 
 

@@ -8,7 +8,7 @@ from climate.cloud.volumes import CloudVolume
 from climate.context import Climate
 from climate.domain.facts import AmountHold, KeptAmountsReleased
 from climate.service.host_operations.round_settings import AUTHOR
-from climate.service.leases import repair
+from climate.service.leases import broken_leases
 from climate.service.transaction import run
 from climate.store import inventory_pools
 from climate.store.allocation import inventories
@@ -32,7 +32,7 @@ def _release_one(climate: Climate, one: Kept, there: list[CloudVolume]) -> bool:
     try:
         return _released(climate, one, there)
     except Exception as error:
-        if not repair.is_its_own(error):
+        if not broken_leases.is_its_own(error):
             raise
         reason = str(error)[:200]
         log.warning("kept storage not released", reservation_id=str(one.reservation_id), reason=reason)

@@ -9,7 +9,7 @@ from sqlalchemy import Connection
 
 from climate.context import Climate
 from climate.database.connections import reading
-from climate.service import broker, process_health
+from climate.service import broker_health, process_health
 from climate.service.disk_space import DiskWatch
 from climate.service.process_health import Check
 from climate.settings import SettingError, Settings
@@ -58,7 +58,7 @@ def readiness(climate: Climate, wall: Callable[[], float] = time, disk: DiskWatc
 
 def check_broker(url: str) -> Check:
     """Check that the broker answers."""
-    ok = broker.answers(url)
+    ok = broker_health.answers(url)
     return Check("broker", ok, "answers" if ok else "does not answer")
 
 

@@ -9,7 +9,7 @@ from sqlalchemy.dialects.postgresql import ARRAY, insert
 
 from climate.database.batch_delete import drop
 from climate.store.schema import Time
-from climate.store.tables.operations import beats
+from climate.store.tables.limits_and_notices import beats
 
 FORGOTTEN = timedelta(hours=1)
 

@@ -12,7 +12,7 @@ from climate.domain.policy import Caller
 from climate.store.tables.leases import idempotency_keys
 
 KEPT = timedelta(hours=24)
-"""Time for which a key is remembered. `DAY` of `climate/cli/leases/request_times.py` must not be shorter."""
+"""Time for which a key is remembered. `DAY` of `climate/cli/leases/idempotency_times.py` must not be shorter."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from sqlalchemy.dialects.postgresql import ARRAY
 
 from climate.database.sql_arrays import in_parameter
 from climate.domain.facts import HostFact
-from climate.domain.hosts import host_facts, pools
+from climate.domain.hosts import folded_host, pools
 from climate.domain.hosts.capacity import Size
 from climate.domain.period import Period
 from climate.domain.policy import Caller
@@ -93,7 +93,7 @@ def add_hosts(
     rows, entries = [], []
     for columns, happened in zip(own, facts, strict=True):
         stream = uuid4()
-        place, care = pools.fold(happened, stream), host_facts.fold(happened)
+        place, care = pools.fold(happened, stream), folded_host.fold(happened)
         told = {"stream": stream, "hypervisor_hostname": place.name, "extra": dict(care.extra)}
         rows.append({**columns, **pool_membership.row_of(place), **told, "created_at": happened[0].at, "drift": ""})
         entries += [(stream, version, fact) for version, fact in enumerate(happened, start=1)]

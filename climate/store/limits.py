@@ -22,7 +22,7 @@ from climate.store.journal import journal
 from climate.store.journal.journal import Entry
 from climate.store.leases import tampering
 from climate.store.tables.leases import SUBLET
-from climate.store.tables.operations import limits
+from climate.store.tables.limits_and_notices import limits
 
 LONGEST_GRACE = timedelta(days=30)
 

@@ -10,7 +10,7 @@ from flask import Flask
 from sqlalchemy import text
 
 from climate import log_setup
-from climate.identity import admin, roles
+from climate.identity import projects_and_users, roles
 from climate.identity.audit import SETUP
 from climate.identity.store.assignments import Holder
 from climate.store.tables import metadata
@@ -28,7 +28,9 @@ def here(scratch: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pla
     """A deployment with the engine's tables, for tests that leave no trace in it."""
     with place(scratch, tmp_path_factory.mktemp("home")) as found:
         metadata.create_all(found.identity.engine)
-        user = admin.create_user(found.identity, SETUP, admin.NewUser("reader", found.password("demo")))
+        user = projects_and_users.create_user(
+            found.identity, SETUP, projects_and_users.NewUser("reader", found.password("demo"))
+        )
         with found.identity.engine.connect() as conn:
             project = conn.execute(text("SELECT id FROM identity_projects WHERE name = 'demo'")).scalar_one()
         roles.give(found.identity, SETUP, Holder(user.id), project, "reader")

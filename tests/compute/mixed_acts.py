@@ -17,8 +17,8 @@ from climate.compute.models.aggregate import ORDINARY, POOL, ZONE
 from climate.compute.models.node import FREEPOOL, OWNER
 from climate.compute.models.server import ACTIVE, DELETE, REVERT, SHELVED_OFFLOADED, SHUTOFF, START, STOP, VERIFY_RESIZE
 from climate.compute.network import floating_ips, networks
+from climate.compute.network.creation_request import CreationRequest
 from climate.compute.network.network_options import NetworkOptions
-from climate.compute.network.network_request import NetworkRequest
 from climate.compute.network.service import claiming
 from climate.compute.nodes import aggregates, maintenance, services
 from climate.compute.placement import server_groups
@@ -299,7 +299,7 @@ def _network(load: Load, chance: Random) -> None:
     cidr = chance.choice(RANGES)
     with load.engine.begin() as conn:
         manager = chance.choice(["vlan", "flat"])
-        networks.create(conn, NetworkOptions(), NetworkRequest(f"net-{cidr.network_address}", cidr), manager)
+        networks.create(conn, NetworkOptions(), CreationRequest(f"net-{cidr.network_address}", cidr), manager)
 
 
 def _drop_network(load: Load, chance: Random) -> None:

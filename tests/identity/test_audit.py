@@ -10,7 +10,7 @@ from climate.context import Climate
 from climate.domain.audit import AuditKind, change_stream
 from climate.domain.errors import Conflict
 from climate.domain.policy import ADMIN, Caller
-from climate.identity import admin as directory
+from climate.identity import projects_and_users as directory
 from climate.service.journal import audit, check, rebuild
 from climate.service.journal.audit import AuditEntry, AuditQuery
 from tests.identity.identity_factory import Asker, Place

@@ -9,12 +9,12 @@ from sqlalchemy import Connection
 
 from climate.domain.errors import Conflict, Forbidden, InvalidInput, NotAuthenticated, NotFound
 from climate.domain.policy import Caller
-from climate.identity import admin, domains, groups, lookup, roles
-from climate.identity.admin import NewProject, NewUser
+from climate.identity import domains, groups, lookup, projects_and_users, roles
 from climate.identity.audit import SETUP
 from climate.identity.authentication import sign_in
 from climate.identity.authentication.tokens import seal
 from climate.identity.models import Domain, Project, User, Who
+from climate.identity.projects_and_users import NewProject, NewUser
 from climate.identity.store.assignments import Holder
 from tests.identity.identity_factory import Asker, Place, app_of
 
@@ -34,8 +34,8 @@ class Full:
 def furnished(here: Place, name: str = "Lab") -> tuple[Domain, User, Project]:
     """A domain with a user demo, who has a project demo there."""
     domain = domains.create(here.identity, SETUP, name)
-    project = admin.create_project(here.identity, SETUP, NewProject("demo", domain_id=domain.id))
-    user = admin.create_user(here.identity, SETUP, NewUser("demo", PASSWORD, domain_id=domain.id))
+    project = projects_and_users.create_project(here.identity, SETUP, NewProject("demo", domain_id=domain.id))
+    user = projects_and_users.create_user(here.identity, SETUP, NewUser("demo", PASSWORD, domain_id=domain.id))
     roles.give(here.identity, SETUP, Holder(user.id), project.id, "member")
     return domain, user, project
 
@@ -80,7 +80,7 @@ def test_a_disabled_domain_ends_the_tokens_of_its_users_and_projects(here: Place
 
 def test_a_domain_is_deleted_with_its_contents_when_it_is_disabled(here: Place) -> None:
     domain, user, project = furnished(here)
-    below = admin.create_project(here.identity, SETUP, NewProject("below", parent_id=project.id))
+    below = projects_and_users.create_project(here.identity, SETUP, NewProject("below", parent_id=project.id))
     assert below.domain_id == domain.id
     group = groups.create(here.identity, SETUP, "g", domain_id=domain.id)
     with pytest.raises(Forbidden, match="disable it"):
@@ -122,12 +122,14 @@ def test_a_project_stays_in_the_domain_of_the_one_above(here: Place) -> None:
     _, _, project = furnished(here)
     other = domains.create(here.identity, SETUP, "other")
     with pytest.raises(InvalidInput, match="domain_id must be that of project demo"):
-        admin.create_project(here.identity, SETUP, NewProject("n", parent_id=project.id, domain_id=other.id))
+        projects_and_users.create_project(
+            here.identity, SETUP, NewProject("n", parent_id=project.id, domain_id=other.id)
+        )
 
 
 @pytest.mark.parametrize("create", [NewProject("n", domain_id="none"), NewUser("n", domain_id="none")])
 def test_an_unknown_domain_is_refused(here: Place, create: NewProject | NewUser) -> None:
-    make: Any = admin.create_project if isinstance(create, NewProject) else admin.create_user
+    make: Any = projects_and_users.create_project if isinstance(create, NewProject) else projects_and_users.create_user
     with pytest.raises(NotFound, match="domain"):
         make(here.identity, SETUP, create)
 
@@ -136,7 +138,7 @@ def test_the_password_of_the_administrator_is_reset_in_the_default_domain_only(h
     from climate.identity.authentication import recovery
 
     domain = domains.create(here.identity, SETUP, "Another")
-    same = admin.create_user(here.identity, SETUP, NewUser("admin", PASSWORD, domain_id=domain.id))
+    same = projects_and_users.create_user(here.identity, SETUP, NewUser("admin", PASSWORD, domain_id=domain.id))
     recovery.reset_admin_password(here.identity, here.settings, "another-password", here.said.append)
     sign_in.by_password(here.identity, Who(id=same.id), PASSWORD, None, "192.0.2.1")
     assert Asker(app_of(here)).sign_in("admin", "another-password").status_code == 201

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from climate.domain.errors import Conflict, NotAuthenticated, NotFound
-from climate.identity import admin, groups, lookup, roles
+from climate.identity import groups, lookup, projects_and_users, roles
 from climate.identity.audit import SETUP
 from climate.identity.authentication import sign_in
 from climate.identity.authentication.tokens import Grant, seal
@@ -21,7 +21,7 @@ def operators(here: Place) -> tuple[Group, str, str]:
     """A group with user demo, which has a role in a project of which that user is no member otherwise."""
     group = groups.create(here.identity, SETUP, "operators")
     user = next(one.id for one in lookup.users(here.identity, "demo"))
-    project = admin.create_project(here.identity, SETUP, admin.NewProject("lab"))
+    project = projects_and_users.create_project(here.identity, SETUP, projects_and_users.NewProject("lab"))
     groups.add_member(here.identity, SETUP, group.id, user)
     roles.give(here.identity, SETUP, Holder(group.id, is_group=True), project.id, "member")
     return group, user, project.id

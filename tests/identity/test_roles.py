@@ -6,7 +6,7 @@ import pytest
 
 from climate.domain.errors import Conflict, Forbidden, InvalidInput, NotAuthenticated, NotFound
 from climate.domain.policy import Caller, policy_of, require
-from climate.identity import admin, domains, lookup, roles
+from climate.identity import domains, lookup, projects_and_users, roles
 from climate.identity.audit import SETUP
 from climate.identity.models import Role
 from climate.identity.store.assignments import Filter, Holder
@@ -243,7 +243,9 @@ def test_a_role_of_a_domain_is_in_no_token_but_what_it_implies_is(here: Place) -
     own = roles.create(here.identity, SETUP, "student", domain_id=lab.id)
     assert roles.create(here.identity, SETUP, "student").id != own.id
     roles.imply(here.identity, SETUP, own.id, "reader")
-    project = admin.create_project(here.identity, SETUP, admin.NewProject("course", domain_id=lab.id))
+    project = projects_and_users.create_project(
+        here.identity, SETUP, projects_and_users.NewProject("course", domain_id=lab.id)
+    )
     me = Holder(user_id(here, "demo"))
     roles.give(here.identity, SETUP, me, project.id, own.id)
     assert lookup.roles(here.identity, me, project.id) == [own]

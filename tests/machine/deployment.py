@@ -29,7 +29,7 @@ from climate.store.leases.event_claims import Message
 from tests.conftest import ADMIN
 from tests.machine.machine_cloud import Ground
 from tests.machine.world import HOSTS, WorkerDied, World
-from workers.periodic import OUTSIDE_ROUNDS, ROUNDS
+from workers.rounds import OUTSIDE_ROUNDS, ROUNDS
 
 ALL_ROUNDS = (*ROUNDS, *OUTSIDE_ROUNDS)
 HOP = timedelta(minutes=10)

@@ -25,7 +25,7 @@ from climate.domain.lease import Lease
 from climate.domain.period import Period
 from climate.domain.status import HoldState, LeaseStatus
 from climate.service.events import event_dispatch, events
-from climate.service.leases import holds, leases, server_boot, update
+from climate.service.leases import confirmation, lease_servers, leases, update
 from climate.service.leases.leases import Order
 from climate.service.leases.update import Changes
 from tests.conftest import ADMIN, MEMBER
@@ -102,7 +102,7 @@ class Machine(RuleBasedStateMachine):
         before = self.world.get(lease)
         known = self.confirmed.get(lease.id)
         try:
-            answer = self._or_nothing(lambda: holds.confirm(self.climate, MEMBER, lease.id, key))
+            answer = self._or_nothing(lambda: confirmation.confirm(self.climate, MEMBER, lease.id, key))
         except ClimateError:
             assert known is None or known[0] != key, "a repeated confirmation was refused"
             assert not (before.held and before.hold_until > self.clock.time and not before.expiry.token)  # type: ignore[operator, union-attr]
@@ -125,7 +125,7 @@ class Machine(RuleBasedStateMachine):
         begin = self._now() + timedelta(minutes=start)
         params = {"start": begin.isoformat(), "end": (begin + timedelta(minutes=length)).isoformat(), "on_end": on_end}
         try:
-            return server_boot.reserve(self.climate, MEMBER, params, self.world.sleeping_server)
+            return lease_servers.reserve(self.climate, MEMBER, params, self.world.sleeping_server)
         except (ClimateError, CloudError):
             return multiple()
 
@@ -256,7 +256,7 @@ class Machine(RuleBasedStateMachine):
     def teardown(self) -> None:
         self.world.heal()
         self.world.come_to_rest()
-        server_boot.sweep(self.climate)
+        lease_servers.sweep(self.climate)
         self.world.look_until_gone()
         when_all_is_quiet(self.world)
 

@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from climate.sandbox.enter import with_system_programs
-from climate.sandbox.exec import within, words
+from climate.sandbox.entry_command import within, words
 from climate.sandbox.features import KERNEL, ProbeResult, features, probe
 
 FOUND = pytest.StashKey[ProbeResult]()

@@ -15,7 +15,7 @@ from sqlalchemy import text
 
 from climate.cloud.bundled import BundledCloud
 from climate.compute.linux import processes
-from climate.compute.migrations import host_evacuation, live_requests
+from climate.compute.migrations import evacuation_plan, live_requests
 from climate.compute.models.migration import CANCELLED, COMPLETED, ERROR, LIVE, Migration
 from climate.compute.models.server import ACTIVE, Server
 from climate.compute.store.servers import migration_lists
@@ -266,7 +266,7 @@ def test_the_engine_and_the_plan_of_an_evacuation_move_it_in_the_same_way(machin
     """Maintenance, the pool's filling and recycling ask for a move by this verb, and administrators by the plan."""
     server, cloud = machines.booted(), BundledCloud(machines.here.compute)
     source, there = str(server.node), machines.other(server)
-    (step,) = host_evacuation.plan(machines.here.compute, source)
+    (step,) = evacuation_plan.plan(machines.here.compute, source)
     assert (step.action, step.node) == ("os-migrateLive", there)
     cloud.move_server(server.id, source, 1, alone=True)
     machines.settle()

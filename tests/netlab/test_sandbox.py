@@ -19,7 +19,7 @@ import pytest
 
 from climate.compute.linux import netns
 from climate.sandbox import topology
-from climate.sandbox.exec import within, words
+from climate.sandbox.entry_command import within, words
 from climate.sandbox.namespace import SHARED_MEMORY
 
 pytestmark = pytest.mark.netlab

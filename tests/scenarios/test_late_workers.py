@@ -12,7 +12,7 @@ from climate.domain.errors import NotFound
 from climate.domain.lease import Lease
 from climate.domain.status import IN_PROGRESS, UNDONE, LeaseStatus
 from climate.service.host_operations import cleaning
-from climate.service.leases import leases, server_boot
+from climate.service.leases import lease_servers, leases
 from climate.store.leases.event_claims import Message
 from tests.conftest import MEMBER, Clock
 from tests.service import lease_actions
@@ -86,7 +86,7 @@ def test_what_the_late_worker_says_while_another_is_at_it_is_not_recorded(
     def asleep(server_id: str) -> None:
         cloud.boot("project", status=RESERVED, server_id=server_id)
 
-    made = server_boot.reserve(climate, MEMBER, params, asleep)
+    made = lease_servers.reserve(climate, MEMBER, params, asleep)
     other: list[Message] = []
     stand_still(cloud, "server", 2, lambda: other.append(taken_over(climate, clock)))
     (old,) = claim(climate)

@@ -10,7 +10,7 @@ from climate.cloud.fake import FakeCloud
 from climate.context import Climate
 from climate.domain.errors import Conflict, InvalidInput, NotFound
 from climate.domain.lease import Lease
-from climate.service.leases import leases, server_boot, update
+from climate.service.leases import lease_servers, leases, update
 from climate.service.leases.leases import Order
 from climate.store.idempotency import Key
 from tests.conftest import MEMBER, Clock
@@ -51,10 +51,10 @@ def test_a_hint_is_the_id_as_it_is_shown(climate: Climate, clock: Clock) -> None
     lease = make(climate, clock, start=0)
     run_due(climate)
     shown = reservation(lease)
-    assert server_boot.admit(climate, MEMBER, shown).id == lease.id
+    assert lease_servers.admit(climate, MEMBER, shown).id == lease.id
     for other in (shown.upper(), shown.replace("-", ""), f"{{{shown}}}"):
         with pytest.raises(InvalidInput, match="in the form in which it is shown"):
-            server_boot.admit(climate, MEMBER, other)
+            lease_servers.admit(climate, MEMBER, other)
 
 
 def test_the_history_names_no_machines(climate: Climate, clock: Clock) -> None:

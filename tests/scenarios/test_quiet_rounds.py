@@ -24,7 +24,7 @@ from climate.store.tables.hosts import hosts
 from tests.conftest import ADMIN, Clock
 from tests.scenarios.test_statement_counts import counted
 from tests.service.lease_actions import hosts_wanted, make, run_due
-from workers import periodic
+from workers import rounds
 
 QUIET = ["reconcile.correct", "failures.look"]
 
@@ -96,10 +96,10 @@ def test_a_host_that_the_cloud_has_elsewhere_is_seen_at_once(
 
 
 def _due(climate: Climate) -> list[str]:
-    return [_name(one) for one in periodic.due(climate)]
+    return [_name(one) for one in rounds.due(climate)]
 
 
-def _name(one: periodic.Round) -> str:
+def _name(one: rounds.Round) -> str:
     return f"{one.__module__.rpartition('.')[2]}.{getattr(one, '__name__', '')}"
 
 
@@ -107,7 +107,7 @@ def _name(one: periodic.Round) -> str:
 def test_only_the_comparisons_with_the_cloud_run_while_nothing_is_the_matter(climate: Climate, engine: Engine) -> None:
     assert _due(climate) == QUIET
     with counted(engine) as seen:
-        periodic.make(climate, periodic.due(climate))
+        rounds.make(climate, rounds.due(climate))
     assert len(seen) <= 6, seen
 
 
@@ -117,7 +117,7 @@ def test_all_rounds_over_hosts_run_while_a_host_is_on_its_way(climate: Climate, 
     with engine.begin() as conn:
         conn.execute(hosts.update().where(hosts.c.pool == Pool.RESERVATION).values(pool=pool))
     own = (waiting_list.run_round, pool_filling.run_round, kept_volumes.release)
-    assert _due(climate) == [_name(one) for one in periodic.ROUNDS if one not in own]
+    assert _due(climate) == [_name(one) for one in rounds.ROUNDS if one not in own]
 
 
 @pytest.mark.usefixtures("lent")
@@ -158,27 +158,27 @@ def test_a_window_begins_and_ends_in_time(climate: Climate, cloud: FakeCloud, cl
     assert _due(climate) == QUIET
     clock.forward(hours=1)
     assert _due(climate)[1] == "maintenance.run_round"
-    periodic.make(climate, periodic.due(climate))
+    rounds.make(climate, rounds.due(climate))
     assert name in cloud.pools()["maintenance"]
     clock.forward(hours=1)
-    periodic.make(climate, periodic.due(climate))
+    rounds.make(climate, rounds.due(climate))
     assert name in cloud.pools()["freepool"]
     assert _due(climate) == QUIET
 
 
 def test_external_systems_are_asked_only_if_there_is_a_reason(climate: Climate, clock: Clock, engine: Engine) -> None:
-    assert periodic.due_rounds(climate).outside, "hosts were registered, which usage has not looked at"
+    assert rounds.due_rounds(climate).outside, "hosts were registered, which usage has not looked at"
     usage.run_round(climate)
     clock.forward(minutes=2)
-    assert not periodic.due_rounds(climate).outside
-    assert periodic.due_rounds(replace(climate, settings=replace(climate.settings, evacuate_failed_hosts=True))).outside
+    assert not rounds.due_rounds(climate).outside
+    assert rounds.due_rounds(replace(climate, settings=replace(climate.settings, evacuate_failed_hosts=True))).outside
     with engine.begin() as conn:
         delivery.notify(conn, clock.time, Notice("lease.ended", "it has ended", "p", "u"))
-    assert periodic.due_rounds(climate).outside
+    assert rounds.due_rounds(climate).outside
     delivery.deliver(climate)
-    assert not periodic.due_rounds(climate).outside, "nobody receives it"
+    assert not rounds.due_rounds(climate).outside, "nobody receives it"
     with engine.begin() as conn:
         row = "SELECT min(id), 'none', '{}', '{}', 'on', now(), now() FROM hosts"
         columns = "host, driver, settings, secrets, wanted, wanted_at, created_at"
         conn.execute(text(f"INSERT INTO host_power ({columns}) {row}"))
-    assert periodic.due_rounds(climate).outside
+    assert rounds.due_rounds(climate).outside

@@ -20,7 +20,7 @@ from climate.domain.status import HoldState
 from climate.service.events import event_dispatch, events
 from climate.service.hosts import inventory
 from climate.service.journal import check
-from climate.service.leases import leases, repair, update
+from climate.service.leases import broken_leases, leases, update
 from climate.service.leases.leases import Order
 from climate.service.leases.update import Changes
 from climate.store.idempotency import Key
@@ -186,7 +186,7 @@ def test_what_a_rival_claims_between_look_and_lock_is_not_set_aside(
         own = event_dispatch.claim(climate, "poller", Cursor()).count
     finally:
         event.remove(engine, "before_cursor_execute", claim_first)
-    assert repair.listed(climate) == []
+    assert broken_leases.listed(climate) == []
     assert (own, rivals) == (3, [1])
     assert len({message.event_id for message in event_dispatch.to_send(climate)}) == len(made)
     assert check.differences(climate) == []

@@ -12,12 +12,12 @@ from climate.context import Climate
 from climate.domain.hosts.pools import HostPlace
 from climate.power import OFF, ON, Target
 from climate.power.memory import MemoryDriver, Trouble
-from climate.service.power import controller, power
+from climate.service.power import power, power_saving
 from climate.service.power.power import Wiring
 from climate.store.hosts import pool_membership
 from climate.store.hosts import power as supplies
 from climate.store.hosts.power import Supply
-from climate.store.tables.operations import notices
+from climate.store.tables.limits_and_notices import notices
 from tests.conftest import ADMIN, Clock
 
 PASSWORD = "correct horse battery"
@@ -85,7 +85,7 @@ class Machines:
 
     def look(self) -> None:
         self.cloud.unwell = {f"h{n}": "its service is down" for n in range(1, 9) if self.state(n) != ON}
-        controller.run_round(self.climate)
+        power_saving.run_round(self.climate)
 
     def place(self, number: int) -> HostPlace:
         with self.climate.engine.connect() as conn:

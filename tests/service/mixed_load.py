@@ -46,7 +46,7 @@ from tests.machine.deployment import SUPPLY, Supplies
 from tests.machine.machine_cloud import Ground
 from tests.service.capacity_factory import servers
 from tests.service.floating_ip_factory import addresses_wanted, registered
-from workers import periodic
+from workers import rounds
 
 HOSTS = 12
 RATE = 120
@@ -326,7 +326,7 @@ def _change_terms(load: Load, chance: Random) -> None:
 
 
 def _rounds(load: Load, chance: Random) -> None:
-    chance.choice([*periodic.ROUNDS, *periodic.OUTSIDE_ROUNDS])(load.climate)
+    chance.choice([*rounds.ROUNDS, *rounds.OUTSIDE_ROUNDS])(load.climate)
 
 
 def _heal_all(load: Load, chance: Random) -> None:

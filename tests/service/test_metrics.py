@@ -10,7 +10,7 @@ from sqlalchemy import text
 from climate import embedded
 from climate.cloud.fake import FakeCloud
 from climate.context import Climate
-from climate.service import broker, process_health, readiness
+from climate.service import broker_health, process_health, readiness
 from climate.service.events import event_dispatch
 from climate.settings import Settings
 from climate.store import metrics
@@ -89,8 +89,8 @@ def broker_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 def test_queues_are_as_long_as_they_are(broker_url: str) -> None:
-    assert broker.answers(broker_url)
-    assert broker.queues(broker_url) == {}
+    assert broker_health.answers(broker_url)
+    assert broker_health.queues(broker_url) == {}
     prefixed = {"global_keyprefix": "climate:"}
     with Broker(broker_url.replace("unix:", "redis+socket:", 1), transport_options=prefixed) as connection:
         for queue, count in (("events", 3), ("events.physical:host", 1), ("idle", 0)):
@@ -98,13 +98,13 @@ def test_queues_are_as_long_as_they_are(broker_url: str) -> None:
             for number in range(count):
                 channel.put({"number": number})
             channel.close()
-    assert broker.queues(broker_url) == {"events": 3, "events.physical:host": 1, "idle": 0}
+    assert broker_health.queues(broker_url) == {"events": 3, "events.physical:host": 1, "idle": 0}
 
 
 @pytest.mark.parametrize("url", ["", "nonsense", "redis://127.0.0.1:1/0", "redis+socket:///nowhere/socket"])
 def test_a_broker_that_is_away(url: str) -> None:
-    assert not broker.answers(url)
-    assert broker.queues(url) == {}
+    assert not broker_health.answers(url)
+    assert broker_health.queues(url) == {}
 
 
 def test_a_migrated_database_is_at_head(climate: Climate) -> None:

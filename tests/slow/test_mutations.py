@@ -14,7 +14,7 @@ from tests.campaign import length
 
 ROOT = Path(__file__).parents[2]
 TREES = ("climate", "plugins", "api", "workers", "tests", "migrations")
-EVENTS, HOLDS = "tests/service/events/test_events.py", "tests/service/leases/test_holds.py"
+EVENTS, HOLDS = "tests/service/events/test_events.py", "tests/service/leases/test_confirmation.py"
 MATCHING, JOINT = "tests/domain/hosts/test_", "climate/service/leases/joint_allocation.py"
 HOST_QUERIES = "tests/store/allocation/test_host_queries.py"
 ORDER, RACES, LATE = (f"tests/scenarios/test_{name}.py" for name in ("event_order", "races", "late_workers"))
@@ -278,7 +278,7 @@ MUTANTS = (
     ),
     Mutant(
         "any key repeats a confirmation",
-        [("climate/service/leases/holds.py", "if entry.fact.key != key:", "if False:")],
+        [("climate/service/leases/confirmation.py", "if entry.fact.key != key:", "if False:")],
         [f"{HOLDS}::test_a_second_confirmation_under_the_same_key_has_the_same_answer"],
     ),
     Mutant(

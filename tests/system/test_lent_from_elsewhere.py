@@ -11,10 +11,10 @@ import pytest
 import yaml
 
 from climate import bootstrap
-from climate.identity import admin, roles
-from climate.identity.admin import NewUser
+from climate.identity import projects_and_users, roles
 from climate.identity.audit import SETUP
 from climate.identity.models import Project
+from climate.identity.projects_and_users import NewUser
 from climate.identity.store import projects
 from climate.identity.store.assignments import Holder
 from climate.settings import Settings
@@ -122,7 +122,7 @@ def boots(there: Served, leases: Api, tmp_path_factory: pytest.TempPathFactory) 
     name = f"tenant-{leases.project_id[:8]}"
     with there.identity.engine.begin() as conn:
         projects.add(conn, Project(leases.project_id, name, "", enabled=True))
-    user = admin.create_user(there.identity, SETUP, NewUser(name, "open-sesame"))
+    user = projects_and_users.create_user(there.identity, SETUP, NewUser(name, "open-sesame"))
     roles.give(there.identity, SETUP, Holder(user.id), leases.project_id, "member")
     folder = tmp_path_factory.mktemp("tenant")
     entry = yaml.safe_load((there.home / "clouds.yaml").read_text())["clouds"]["climate-demo"]

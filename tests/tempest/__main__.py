@@ -13,7 +13,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import ModuleType
 
-from climate.sandbox.exec import within
+from climate.sandbox.entry_command import within
 from tests.tempest import configuration, deployment, expected, guest, lab, results, suites
 from tests.tempest.results import Outcome
 from tests.tempest.suites import Suite

@@ -14,7 +14,7 @@ from climate.compute.models.node import NodeSpec
 from climate.compute.nodes import nodes_file
 from climate.sandbox import topology
 from climate.sandbox.enter import with_system_programs
-from climate.sandbox.exec import words
+from climate.sandbox.entry_command import words
 from climate.sandbox.features import probe
 from climate.settings import Settings
 from tests.system.api_client import Api

@@ -21,7 +21,7 @@ from climate.compute.models.node import NodeSpec
 from climate.compute.models.server import DELETE, Server
 from climate.compute.network import floating_ips, networks
 from climate.compute.network.allocation import allocator
-from climate.compute.network.network_request import NetworkRequest
+from climate.compute.network.creation_request import CreationRequest
 from climate.compute.nodes import nodes_file, services
 from climate.compute.servers import actions, create
 from climate.compute.servers.tasks import task_worker
@@ -136,7 +136,7 @@ def _furnish(office: Office) -> None:
     services.refresh(compute)
     with compute.engine.begin() as conn:
         flavors.insert(conn, TINY)
-        wanted = NetworkRequest("one", networks.IPv4Network("10.0.0.0/29"))
+        wanted = CreationRequest("one", networks.IPv4Network("10.0.0.0/29"))
         office.network_id = networks.create(conn, compute.network, wanted, "flat_dhcp")[0].id
         pool = floating_ips.make_pool(conn, "public", networks.IPv4Network("172.24.4.0/28"))
         floating_ips.add(conn, pool, networks.IPv4Network("172.24.4.0/28")[3], networks.IPv4Network("172.24.4.0/28")[5])

@@ -21,7 +21,7 @@ from tests.compute import network_factory
 from tests.compute.cloud_factory import TINY, empty
 from tests.compute.network.recorded_network import ONE, TWO
 from tests.databases import unsafe
-from workers import celery_app, periodic
+from workers import celery_app, rounds
 from workers.poller import Poller
 from workers.tasks import Desk
 
@@ -172,7 +172,7 @@ def test_a_broker_or_database_that_is_away_is_met_again_at_the_next_beat(databas
 
 
 def test_a_host_is_tended_by_one_process_at_a_time_and_others_meanwhile(desks: dict[str, Desk]) -> None:
-    with periodic.alone(desks[ONE].deployment.climate.engine, periodic.NETWORKS_LOCK, ONE) as mine:
+    with rounds.alone(desks[ONE].deployment.climate.engine, rounds.NETWORKS_LOCK, ONE) as mine:
         assert mine
         desks[ONE].tend_networks(True)
         desks[TWO].tend_networks(True)

@@ -7,14 +7,14 @@ from uuid import UUID
 from api.compute.servers.request_body import ServerRequest
 from api.request_context import caller, climate, compute
 from climate.compute.cells.builds import estimate
-from climate.compute.cells.builds.start import Share
+from climate.compute.cells.builds.start import CellBuild
 from climate.compute.errors import ComputeError
 from climate.compute.models.request import BootRequest
 from climate.domain.errors import Conflict, InvalidInput, NotFound, Unavailable
 from climate.domain.lease import Lease
 from climate.domain.lease_part import Part
 from climate.domain.status import PartState
-from climate.service.leases import server_boot as leased_boot
+from climate.service.leases import lease_servers as leased_boot
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class CellRequest:
 
     request: BootRequest
     cell: str | None = None
-    shares: tuple[Share, ...] = ()
+    cell_builds: tuple[CellBuild, ...] = ()
     """Cells among which the servers are divided if no cell has room for all."""
 
 
@@ -31,7 +31,7 @@ def cell_request(wanted: ServerRequest) -> CellRequest:
     """Return the request with the reservation ids of the cell that has the hosts of the lease.
 
     A reservation that no lease of this cell has may belong to a cell below, which
-    checks it.  Raises the errors of `climate.service.leases.server_boot.admit` for leases of this
+    checks it.  Raises the errors of `climate.service.leases.lease_servers.admit` for leases of this
     cell, and Conflict if no cell of the lease has room.
     """
     leases = _leases(wanted)
@@ -81,9 +81,9 @@ def _with_room(there: list[CellRequest]) -> CellRequest:
 
 def _divided(request: BootRequest, rooms: Sequence[tuple[CellRequest, int]]) -> CellRequest:
     """Divide the servers over as few cells as possible."""
-    shares, left = [], request.count
+    cell_builds, left = [], request.count
     for one, room in sorted(rooms, key=lambda pair: -pair[1]):
         if (count := min(room, left)) > 0:
-            shares.append(Share(one.cell or "", one.request.hints, count))
+            cell_builds.append(CellBuild(one.cell or "", one.request.hints, count))
             left -= count
-    return CellRequest(replace(request, count=request.count - left), shares=tuple(shares))
+    return CellRequest(replace(request, count=request.count - left), cell_builds=tuple(cell_builds))

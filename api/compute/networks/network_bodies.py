@@ -7,7 +7,7 @@ from api.compute import validation
 from api.compute.networks import ip_validation
 from api.schema import shapes
 from api.schema.body import Below, Body, Choice, Key
-from climate.compute.network.network_request import NetworkRequest
+from climate.compute.network.creation_request import CreationRequest
 from climate.compute.network.operations.floating_pools import PoolFields
 from climate.domain.errors import InvalidInput
 
@@ -113,7 +113,7 @@ ALLOCATED, ASSOCIATION = AllocatedFloatingIp(), Below("associate_address", Assoc
 BULK, DROPPED = Below("floating_ips_bulk_create", NewFloatingIps()), DroppedFloatingIps()
 
 
-def networks(body: dict[str, Any]) -> tuple[NetworkRequest, str | None]:
+def networks(body: dict[str, Any]) -> tuple[CreationRequest, str | None]:
     """Return the requested networks and their manager; None: the deployment's."""
     given = NETWORK.read(body)
     if given["vlan"] is not None and given["vlan_start"] is not None:
@@ -121,7 +121,7 @@ def networks(body: dict[str, Any]) -> tuple[NetworkRequest, str | None]:
     if given["gateway_v6"] is not None and given["cidr_v6"] is None:
         raise InvalidInput("network: gateway_v6 needs cidr_v6")
     same = ("label", "cidr", "size", "cidr_v6", "gateway_v6", "bridge", "bridge_interface", "vpn_start", "project_id")
-    wanted = NetworkRequest(
+    wanted = CreationRequest(
         **{name: given[name] for name in same},
         count=1 if given["count"] is None else given["count"],
         dns=tuple(given[key] for key in ("dns1", "dns2") if given[key] is not None) or None,

@@ -4,7 +4,7 @@ from typing import Any
 
 from api.compute import body_keys as keys
 from api.compute import validation
-from api.compute.networks.security_rules import checked, cidr, protocol
+from api.compute.networks.security_rule_validation import checked, cidr, protocol
 from api.schema import shapes
 from api.schema.body import Below, Body, Key
 from climate.compute.models.security_group import INGRESS, SecurityRule

@@ -4,7 +4,7 @@ from api.compute.servers.admin.external_events import EVENTS
 from api.compute.servers.attachment_bodies import META
 from api.compute.servers.attachment_bodies import METADATA as METADATA_BODY
 from api.compute.servers.server_bodies import CHANGED, NEW
-from api.compute.servers.server_tags import TAGS as TAGS_BODY
+from api.compute.servers.tag_bodies import TAGS as TAGS_BODY
 from api.schema.shapes import PAGE, Operation, answer, flag, number, one_of, text
 from climate.compute.models.server import STATUSES, VM_STATES
 from climate.compute.store.servers.lists import ORDERS

@@ -18,7 +18,7 @@ from api.paging import cut, next_links, page
 from api.request_context import caller, compute, here
 from climate.compute import errors
 from climate.compute.models.server import Server
-from climate.compute.servers import details
+from climate.compute.servers import user_data_and_actions
 from climate.domain.errors import NotFound
 
 Body = dict[str, Any]
@@ -31,7 +31,7 @@ blueprint = compute_blueprint("instance-actions")
 def listing(server_id: str) -> Body:
     """List the actions on a server, newest first."""
     own, _ = _subject(server_id)
-    notes = details.actions(compute(), own)
+    notes = user_data_and_actions.actions(compute(), own)
     if not since(58):
         return {"instanceActions": [_action(own, note) for note in notes]}
     wanted = page()
@@ -44,7 +44,7 @@ def listing(server_id: str) -> Body:
 def show(server_id: str, request_id: str) -> Body:
     """Show one action on a server with its result."""
     own, server = _subject(server_id)
-    notes = details.actions(compute(), own)
+    notes = user_data_and_actions.actions(compute(), own)
     note = next((note for note in notes if note["request_id"] == request_id), None)
     if note is None:
         raise NotFound(f"Action for request_id {request_id[:80]} on instance {own} could not be found.")
@@ -61,7 +61,7 @@ def _subject(server_id: str) -> tuple[str, Server | None]:
         server = find(server_id)
     except errors.NotFound:
         own = validation.path_id(server_id)
-        project_id = details.owner_of_deleted(compute(), own) if since(21) else None
+        project_id = user_data_and_actions.owner_of_deleted(compute(), own) if since(21) else None
         if project_id is None or validation.own_project() not in (None, project_id):
             raise
         return own, None
@@ -91,11 +91,12 @@ def _action(server_id: str, note: Note) -> Body:
 
 def _event(server: Server | None, note: Note) -> Body:
     finished = note["finished_at"]
+    result = "Error" if note["message"] == user_data_and_actions.FAILED else "Success"
     event: Body = {
         "event": f"compute_{note['action']}",
         "start_time": _time(note["started_at"]),
         "finish_time": _time(finished) if finished else None,
-        "result": None if finished is None else "Error" if note["message"] == details.FAILED else "Success",
+        "result": result if finished else None,
     }
     if caller().is_admin:
         event["traceback"] = None

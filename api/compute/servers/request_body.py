@@ -20,7 +20,7 @@ from climate.compute.reservations import pools
 from climate.compute.zones.builds.orders import Order
 from climate.domain.errors import Forbidden, InvalidInput
 from climate.domain.lease import Lease
-from climate.service.leases import server_boot as leased_boot
+from climate.service.leases import lease_servers as leased_boot
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from climate.compute.errors import Conflict
 from climate.compute.models.server import RESERVED
 from climate.compute.servers import actions
 from climate.domain.status import EventKind
-from climate.service.leases import leases, server_boot
+from climate.service.leases import lease_servers, leases
 
 
 def explained(server_id: str, refusal: Conflict) -> Conflict:
@@ -29,4 +29,4 @@ def give_up(server_id: str) -> None:
     if server.status == RESERVED:
         # Check before the lease ends, because its end is committed separately.
         actions.check_lock(server, validation.own_project())
-        server_boot.give_up(climate(), caller(), server.id)
+        lease_servers.give_up(climate(), caller(), server.id)

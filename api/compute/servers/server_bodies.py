@@ -10,7 +10,7 @@ from api.compute import body_keys as keys
 from api.compute import validation
 from api.compute.networks import ip_validation
 from api.compute.projects.keypair_bodies import public_key
-from api.compute.servers import server_tags
+from api.compute.servers import tag_bodies
 from api.schema import shapes
 from api.schema.body import ABSENT, Below, Body, Ignored, Key, Values, as_given, part
 from climate.compute.models import keypair
@@ -304,7 +304,7 @@ class NewServer(Body):
     zone_build = part(ZoneBuild(), default=ABSENT).or_null()
     num_instances = keys.count(1, MOST_AT_ONCE, default=ABSENT)
     personality = Key(_empty, shapes.listing({"type": "object"}, 0))
-    tags = Key(server_tags.read, server_tags.LIST, default=ABSENT)
+    tags = Key(tag_bodies.read, tag_bodies.LIST, default=ABSENT)
     certificates = Key(_empty, shapes.listing(shapes.name(), 0), key="trusted_image_certificates")
     security_groups = Key(_group_names, GROUP_NAMES, default=ABSENT).or_null()
     disk_config = disk_config_key(default=MANUAL)

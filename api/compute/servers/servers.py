@@ -26,13 +26,13 @@ from climate.compute.models.server import DELETE, Server
 from climate.compute.network.operations import security_groups
 from climate.compute.nodes import services
 from climate.compute.servers import create as compute_boot
-from climate.compute.servers import details, volume_attachments
+from climate.compute.servers import user_data_and_actions, volume_attachments
 from climate.compute.servers.create import Offered
 from climate.compute.servers.interfaces.interfaces import Who
 from climate.compute.zones.builds import placement, single_shot
 from climate.compute.zones.builds.placement import Make, Way
 from climate.compute.zones.builds.single_shot import Made
-from climate.service.leases import server_boot as leased_boot
+from climate.service.leases import lease_servers as leased_boot
 
 Body = dict[str, Any]
 
@@ -89,8 +89,8 @@ def _in_a_cell(wanted: ServerRequest) -> Made:
     """
     sleep = Sleep(wanted.lease_params) if wanted.reserved else None
     aimed = cell_lease_boot.cell_request(wanted)
-    if aimed.shares:
-        started = start.split(compute(), aimed.request, aimed.shares)
+    if aimed.cell_builds:
+        started = start.split(compute(), aimed.request, aimed.cell_builds)
     else:
         started = start.start(compute(), aimed.request, sleep, aimed.cell)
     return Made(started.server_ids[0], started.build_id)
@@ -188,7 +188,8 @@ def behind(servers: Sequence[Server]) -> Behind:
     if not (caller().is_admin and since(3)):
         return Behind(volumes=attached, security_groups=groups)
     hosts = {service.host: _state(service) for service in services.listed(compute())} if since(16) else {}
-    return Behind(hosts, details.user_data(compute(), [server.id for server in servers]), attached, groups)
+    user_data = user_data_and_actions.user_data(compute(), [server.id for server in servers])
+    return Behind(hosts, user_data, attached, groups)
 
 
 def _group_names(servers: Sequence[Server]) -> dict[str, list[str]]:

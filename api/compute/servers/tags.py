@@ -8,9 +8,9 @@ from api.body import read_object
 from api.compute import validation
 from api.compute.blueprint import compute_blueprint
 from api.compute.microversion import since
-from api.compute.servers.server_tags import MOST, TAGS
-from api.compute.servers.server_tags import tag as read_tag
 from api.compute.servers.servers import find, who
+from api.compute.servers.tag_bodies import MOST, TAGS
+from api.compute.servers.tag_bodies import tag as read_tag
 from api.compute.servers.view import links
 from api.request_context import compute
 from climate.compute import operations

@@ -3,14 +3,14 @@
 from flask import Blueprint, request
 
 from api.body import read_object
-from api.identity import scopes, views
+from api.identity import read_access, views
 from api.identity.domains import domain_and_group_bodies
 from api.request_context import caller, identity
 from climate.domain.policy import require
 from climate.identity import domains as verbs
 from climate.identity import lookup
-from climate.identity.admin import no_such
 from climate.identity.models import DOMAIN_ID, Domain
+from climate.identity.projects_and_users import no_such
 
 blueprint = Blueprint("identity-domains", __name__, url_prefix="/identity/v3/domains")
 
@@ -34,7 +34,7 @@ def create() -> tuple[dict[str, object], int]:
 def show(domain_id: str) -> dict[str, object]:
     """Show a domain that the caller sees."""
     found = lookup.domain(identity(), domain_id)
-    if scopes.own_user_id() is not None and found not in _visible():
+    if read_access.own_user_id() is not None and found not in _visible():
         raise no_such("domain", domain_id)
     return {"domain": views.domain(found)}
 
@@ -56,7 +56,7 @@ def remove(domain_id: str) -> tuple[str, int]:
 
 
 def _visible() -> list[Domain]:
-    user_id = scopes.own_user_id()
+    user_id = read_access.own_user_id()
     domains = lookup.domains(identity())
     if user_id is None:
         return domains

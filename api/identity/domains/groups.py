@@ -5,7 +5,7 @@ from flask import Blueprint, request
 from api.body import read_object
 from api.identity import filters, views
 from api.identity.domains import domain_and_group_bodies
-from api.identity.scopes import require_reader
+from api.identity.read_access import require_reader
 from api.request_context import caller, identity
 from climate.domain.errors import NotFound
 from climate.domain.policy import require

@@ -9,7 +9,7 @@ from api.request_context import caller, climate
 from api.reservation import pages
 from api.reservation.dates import date
 from api.reservation.hosts.schema import AllocationAnswer, AllocationQuery, AllocationsAnswer, OneAllocationQuery
-from api.reservation.operations import PREFIX, Operation, serve
+from api.reservation.view_decorator import PREFIX, Operation, serve
 from climate.service.hosts import inventory
 from climate.store.allocation.hosts import Allocated
 

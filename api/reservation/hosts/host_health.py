@@ -10,7 +10,7 @@ from api.request_context import caller, climate
 from api.reservation.dates import DATE, date, maybe, out_date
 from api.reservation.hosts.schema import Truth
 from api.reservation.leases.request_options import DryRun
-from api.reservation.operations import PREFIX, Operation, Strict, serve
+from api.reservation.view_decorator import PREFIX, Operation, Strict, serve
 from climate.domain.hosts.pools import HostPlace, Pool
 from climate.service.host_operations import failures
 from climate.service.host_operations.failures import LONGEST_REASON, Report

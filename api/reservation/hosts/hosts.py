@@ -12,7 +12,7 @@ from api.reservation.dates import maybe, stamp
 from api.reservation.hosts.schema import HostAnswer, HostChanges, HostOrder, HostsAnswer, Registering, capabilities
 from api.reservation.leases.request_options import DryRun, Repeatable, key_of
 from api.reservation.leases.schema import LeaseAt
-from api.reservation.operations import PREFIX, Operation, nothing, serve
+from api.reservation.view_decorator import PREFIX, Operation, nothing, serve
 from climate.service.hosts import inventory
 from climate.service.hosts.inventory import How
 from climate.store.hosts.hosts import Host

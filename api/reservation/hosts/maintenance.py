@@ -15,8 +15,8 @@ from api.reservation.ids import marker_id, path_id
 from api.reservation.leases.body import entry_body
 from api.reservation.leases.request_options import DryRun
 from api.reservation.leases.schema import HistoryAnswer, LeaseAt, LinkOut
-from api.reservation.operations import PREFIX, Operation, Strict, serve
-from api.reservation.repeated_answers import Update
+from api.reservation.unchanged_fields import Update
+from api.reservation.view_decorator import PREFIX, Operation, Strict, serve
 from climate.domain.errors import InvalidInput
 from climate.service.host_operations import maintenance
 from climate.service.host_operations.maintenance import LONGEST_REASON, Changes, Order, Planned

@@ -19,7 +19,7 @@ from api.reservation.hosts.power_schema import (
     SwitchingOn,
 )
 from api.reservation.leases.request_options import DryRun
-from api.reservation.operations import PREFIX, Operation, nothing, serve
+from api.reservation.view_decorator import PREFIX, Operation, nothing, serve
 from climate.service.power import power
 from climate.service.power.power import ByHand, Powered, Saved, Wiring
 

@@ -9,8 +9,8 @@ from api.reservation.dates import DATE, Moment, out_date, out_stamp
 from api.reservation.hosts.schema import Truth
 from api.reservation.leases.request_options import DryRun
 from api.reservation.leases.schema import LinkOut
-from api.reservation.operations import Strict
-from api.reservation.repeated_answers import Update, differing
+from api.reservation.unchanged_fields import Update, differing
+from api.reservation.view_decorator import Strict
 from climate.domain.errors import InvalidInput
 from climate.domain.hosts.pools import Pool
 

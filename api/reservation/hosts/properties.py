@@ -8,7 +8,7 @@ from api.openapi import Blueprint
 from api.request_context import caller, climate
 from api.reservation.dates import date, maybe
 from api.reservation.hosts.schema import PropertiesAnswer, PropertyAnswer, PropertyChange, PropertyQuery
-from api.reservation.operations import PREFIX, Operation, serve
+from api.reservation.view_decorator import PREFIX, Operation, serve
 from climate.service.hosts import inventory
 from climate.store.hosts.hosts import HOST_TYPE, Property
 

@@ -8,9 +8,9 @@ from marshmallow import INCLUDE, RAISE, Schema, ValidationError, fields, post_lo
 from api.reservation.dates import DATE, out_date, out_stamp
 from api.reservation.leases.request_options import DryRun
 from api.reservation.leases.schema import LinkOut
-from api.reservation.operations import Strict
 from api.reservation.pages import Paged
-from api.reservation.repeated_answers import Update
+from api.reservation.unchanged_fields import Update
+from api.reservation.view_decorator import Strict
 from climate.domain.errors import InvalidInput
 
 LONGEST_VALUE = 4096

@@ -12,7 +12,7 @@ from marshmallow import RAISE, Schema, fields, validate
 from api.openapi import Blueprint
 from api.request_context import caller, climate
 from api.reservation.dates import Moment, date, out_date
-from api.reservation.operations import PREFIX, Operation, Strict, serve
+from api.reservation.view_decorator import PREFIX, Operation, Strict, serve
 from climate.domain.hosts.pools import Pool
 from climate.domain.hosts.timeline import Span, SpanKind
 from climate.domain.policy import Caller

@@ -23,9 +23,9 @@ from api.reservation.leases.availability_schema import (
     local_time,
 )
 from api.reservation.leases.body import lease_body
-from api.reservation.operations import PREFIX, Operation, nothing, serve
+from api.reservation.view_decorator import PREFIX, Operation, nothing, serve
+from climate.domain.availability.daily_windows import DAYS, Window, zone
 from climate.domain.availability.free_counts import Point
-from climate.domain.availability.openings import DAYS, Window, zone
 from climate.domain.availability.search import Mode
 from climate.domain.lease import Lease
 from climate.domain.planning.holds import renewable

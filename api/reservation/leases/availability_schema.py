@@ -8,8 +8,8 @@ from marshmallow import RAISE, Schema, ValidationError, fields, validate
 
 from api.reservation.dates import Moment, out_date, out_stamp
 from api.reservation.leases.schema import MOST_PARTS, AskedReservation, ReservationOut, name_field
-from api.reservation.operations import Strict
-from climate.domain.availability.openings import DAYS
+from api.reservation.view_decorator import Strict
+from climate.domain.availability.daily_windows import DAYS
 from climate.domain.availability.search import Mode
 from climate.service.availability.offers import LONGEST_ID
 

@@ -14,7 +14,7 @@ from api.negotiation import answers
 from api.openapi import Blueprint
 from api.request_context import DEPLOYMENT, caller, climate
 from api.reservation.dates import date
-from api.reservation.operations import PREFIX, Operation, Strict, serve
+from api.reservation.view_decorator import PREFIX, Operation, Strict, serve
 from climate.domain.policy import Caller
 from climate.service.journal import changes
 from climate.service.journal.changes import Follower, Notice

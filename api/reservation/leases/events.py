@@ -11,7 +11,7 @@ from api.reservation import pages
 from api.reservation.dates import DATE, date, maybe, out_date
 from api.reservation.ids import marker_id, path_id
 from api.reservation.leases.schema import LinkOut
-from api.reservation.operations import PREFIX, Operation, serve
+from api.reservation.view_decorator import PREFIX, Operation, serve
 from climate.domain.events.event import Event
 from climate.domain.lease import Lease
 from climate.domain.status import EventStatus

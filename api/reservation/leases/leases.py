@@ -11,7 +11,7 @@ from api.request_context import caller, climate
 from api.reservation import pages
 from api.reservation.dates import NOW
 from api.reservation.ids import marker_id, path_id
-from api.reservation.leases import request_order, reservation_specs, series_body
+from api.reservation.leases import order_from_body, reservation_specs, series_body
 from api.reservation.leases.body import entry_body, host_body, lease_body
 from api.reservation.leases.request_options import Confirmation, DryRun, IfMatch, Repeatable, key_of, tag
 from api.reservation.leases.schema import (
@@ -26,8 +26,8 @@ from api.reservation.leases.schema import (
     LeasesAnswer,
 )
 from api.reservation.leases.series_schema import CreatedAnswer
-from api.reservation.operations import PREFIX, Operation, nothing, serve
-from api.reservation.zone_tree import over_the_tree
+from api.reservation.view_decorator import PREFIX, Operation, nothing, serve
+from api.reservation.zone_chain import over_the_tree
 from climate.domain.errors import Forbidden, InvalidInput
 from climate.domain.lease import Lease
 from climate.domain.planning.waiting import Wait
@@ -88,7 +88,7 @@ def create_lease(query: Read, headers: Read, body: Read) -> ResponseReturnValue:
         return _made_of_hold(query, headers, body)
     if body["repeat"] is not None:
         return _made_as_series(query, headers, body)
-    order = request_order.order(body)
+    order = order_from_body.order(body)
     if body["wait"] is None:
         made = tree_leases.create(over_the_tree(), caller(), order, key_of(headers), dry_run=query["dry_run"])
     else:
@@ -101,7 +101,7 @@ def create_lease(query: Read, headers: Read, body: Read) -> ResponseReturnValue:
 def _made_of_hold(query: Read, headers: Read, body: Read) -> ResponseReturnValue:
     if query["dry_run"]:
         raise InvalidInput("dry_run cannot be used with hold: what is held is free for this lease")
-    details = Details(body["name"], body["before_end_date"], request_order.events(body))
+    details = Details(body["name"], body["before_end_date"], order_from_body.events(body))
     made = holds.take(climate(), caller(), body["hold"], details, key_of(headers))
     bind_contextvars(lease_id=str(made.id))
     return {"lease": lease_body(made)}, 201, tag(made.version)
@@ -109,7 +109,7 @@ def _made_of_hold(query: Read, headers: Read, body: Read) -> ResponseReturnValue
 
 def _made_as_series(query: Read, headers: Read, body: Read) -> ResponseReturnValue:
     """Create a series as `POST /series` does, and answer with its first lease too."""
-    wanted, is_dry = request_order.series(body), query["dry_run"]
+    wanted, is_dry = order_from_body.series(body), query["dry_run"]
     made = create.create(climate(), caller(), wanted, key_of(headers), dry_run=is_dry)
     bind_contextvars(series_id=str(made.series.id))
     first = next((one.lease for one in made.occurrences if one.lease is not None), None)
@@ -162,7 +162,7 @@ def change_lease(lease_id: str, query: Read, headers: Read, body: Read) -> Respo
         end_now=body.get("end_date") == NOW,
         before_end=body.get("before_end_date"),
         reservations=tuple(_changed_reservations(known, body.get("reservations", ()))),
-        sharing=request_order.sharing(body["sharing"]) if "sharing" in body else None,
+        sharing=order_from_body.sharing(body["sharing"]) if "sharing" in body else None,
     )
     version = headers.get("version")
     return _shown(tree_leases.update(over_the_tree(), caller(), known, wish, version, dry_run=query["dry_run"]))

@@ -2,7 +2,7 @@
 
 from marshmallow import fields, validate
 
-from api.reservation.operations import Strict
+from api.reservation.view_decorator import Strict
 from climate.domain.planning.series import Make
 
 LONGEST_NAME = 64

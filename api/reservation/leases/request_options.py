@@ -9,7 +9,7 @@ from flask import request
 from marshmallow import EXCLUDE, Schema, ValidationError, fields, validate
 
 from api.body import parse
-from api.reservation.operations import Strict
+from api.reservation.view_decorator import Strict
 from climate.store.idempotency import Key
 
 TAG = re.compile(r'(?:W/)?"([\x21\x23-\x7e]*)"')

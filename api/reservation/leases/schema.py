@@ -10,9 +10,9 @@ from api.reservation.dates import Moment, out_date, out_stamp
 from api.reservation.leases import repeat_schema
 from api.reservation.leases.repeat_schema import AskedRepeat
 from api.reservation.leases.reservation_specs import change_schema
-from api.reservation.operations import Strict
 from api.reservation.pages import Paged
-from api.reservation.repeated_answers import Update, differing
+from api.reservation.unchanged_fields import Update, differing
+from api.reservation.view_decorator import Strict
 from climate.domain.events.lease_events import EVENT_NAME, EVENT_NAME_RULE, MOST_EVENTS
 from climate.domain.sharing.sharing import ACCOUNT_ID, MOST_PROJECTS, MOST_USERS
 from climate.domain.status import EventStatus, LeaseStatus, PartState, ReservationStatus

@@ -11,7 +11,7 @@ from api.openapi import Blueprint
 from api.request_context import caller, climate
 from api.reservation import pages
 from api.reservation.ids import marker_id, path_id
-from api.reservation.leases import request_order, series_body
+from api.reservation.leases import order_from_body, series_body
 from api.reservation.leases.request_options import DryRun, IfMatch, Repeatable, key_of, tag
 from api.reservation.leases.series_schema import (
     EXAMPLE,
@@ -21,7 +21,7 @@ from api.reservation.leases.series_schema import (
     SeriesPatch,
     SeriesQuery,
 )
-from api.reservation.operations import PREFIX, Operation, nothing, serve
+from api.reservation.view_decorator import PREFIX, Operation, nothing, serve
 from climate.service.series import change, create
 from climate.service.series.change import SeriesChanges
 from climate.service.series.create import Outcome
@@ -72,7 +72,7 @@ def create_series(query: Read, headers: Read, body: Read) -> ResponseReturnValue
     With `make` `all`, 409 names the occurrences that do not fit, and nothing is created.  With `fitting`, the answer
     has them with alternatives, and so has a dry run, which answers 200.
     """
-    wanted = request_order.series(body)
+    wanted = order_from_body.series(body)
     made = create.create(climate(), caller(), wanted, key_of(headers), dry_run=query["dry_run"])
     bind_contextvars(series_id=str(made.series.id))
     return {"series": series_body.series(made)}, 200 if query["dry_run"] else 201, tag(made.series.version)

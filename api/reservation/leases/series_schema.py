@@ -17,9 +17,9 @@ from api.reservation.leases.schema import (
     LinkOut,
     name_field,
 )
-from api.reservation.operations import Strict
 from api.reservation.pages import Paged
-from api.reservation.repeated_answers import Update
+from api.reservation.unchanged_fields import Update
+from api.reservation.view_decorator import Strict
 from climate.domain.events.lease_events import MOST_EVENTS
 from climate.domain.status import LeaseStatus
 

@@ -14,7 +14,7 @@ from api.reservation.leases.body import lease_body
 from api.reservation.leases.request_options import DryRun, Repeatable, key_of, tag
 from api.reservation.leases.schema import LeaseAnswer
 from api.reservation.leases.subleases_schema import EXAMPLE, TERMS, SubleaseBody, SubleasesAnswer
-from api.reservation.operations import PREFIX, Operation, serve
+from api.reservation.view_decorator import PREFIX, Operation, serve
 from climate.service.subleases import create, listing
 from climate.service.subleases.create import SubleaseOrder
 from climate.store.hosts.hosts import HOST_TYPE

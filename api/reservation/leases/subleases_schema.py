@@ -6,7 +6,7 @@ from marshmallow import Schema, ValidationError, fields, validate, validates_sch
 
 from api.reservation.dates import NOW, Moment
 from api.reservation.leases.schema import LeaseOut, name_field
-from api.reservation.operations import Strict
+from api.reservation.view_decorator import Strict
 from climate.domain.hosts.pools import Deadline, OnEnd
 from climate.domain.sharing.sharing import ACCOUNT_ID
 from climate.plugin.schema_fields import grace_period

@@ -14,7 +14,6 @@ from api.reservation.dates import date, maybe
 from api.reservation.leases.body import entry_body
 from api.reservation.leases.request_options import DryRun
 from api.reservation.leases.schema import LeaseAt
-from api.reservation.operations import PREFIX, Operation, serve
 from api.reservation.pools.schema import (
     BacklogAnswer,
     BacklogQuery,
@@ -30,6 +29,7 @@ from api.reservation.pools.schema import (
     ResidentQuery,
     ResidentsAnswer,
 )
+from api.reservation.view_decorator import PREFIX, Operation, serve
 from climate.cloud import CloudServer
 from climate.domain.errors import InvalidInput, NotFound
 from climate.domain.hosts.pool_filling import Move
@@ -37,7 +37,7 @@ from climate.domain.hosts.pools import HostPlace, Pool
 from climate.service.host_operations import pool_filling, pool_moves, pools
 from climate.service.host_operations.pool_filling import Explained
 from climate.service.host_operations.pool_moves import Moved
-from climate.service.host_operations.pools import Part, Plan, PoolStatus, Resident
+from climate.service.host_operations.pools import Page, Plan, PoolStatus, Resident
 from climate.service.hosts import multi_tenant, reservable
 from climate.service.hosts.inventory import marker_number
 from climate.service.hosts.move_checks import Order
@@ -105,10 +105,10 @@ def list_pool_hosts(pool_name: str, query: Read) -> ResponseReturnValue:
 
     The first page of the multi-tenant pool also has the hosts that are not registered.
     """
-    part, pool = pages.requested(), pools.named(pool_name)
-    result = pools.hosts_of(climate(), caller(), pool, _part(part), servers=query.get("servers"))
-    answer = pages.listing("hosts", result, part, _resident_body)
-    if pool is Pool.MULTI_TENANT and part.marker is None:
+    page, pool = pages.requested(), pools.named(pool_name)
+    result = pools.hosts_of(climate(), caller(), pool, _page(page), servers=query.get("servers"))
+    answer = pages.listing("hosts", result, page, _resident_body)
+    if pool is Pool.MULTI_TENANT and page.marker is None:
         others = multi_tenant.strangers(climate(), caller(), servers=query.get("servers", False))
         answer["unregistered"] = None if others is None else [_stranger_body(one) for one in others]
     return answer
@@ -122,10 +122,10 @@ def list_pool_hosts(pool_name: str, query: Read) -> ResponseReturnValue:
 )
 def pool_backlog(pool_name: str, query: Read) -> ResponseReturnValue:
     """List the allocations of a pool's hosts over time; the default period is one week from now."""
-    part, pool = pages.requested(), pools.named(pool_name)
+    page, pool = pages.requested(), pools.named(pool_name)
     between = (query.get("start"), query.get("end"))
-    period, plans = pools.backlog(climate(), caller(), pool, between, _part(part))
-    listing = pages.listing("backlog", plans, part, _plan_body)
+    period, plans = pools.backlog(climate(), caller(), pool, between, _page(page))
+    listing = pages.listing("backlog", plans, page, _plan_body)
     return {"from": date(period.start), "to": date(period.end), **listing}
 
 
@@ -198,8 +198,8 @@ def _target(name: str) -> Pool:
         raise InvalidInput(str(error)) from None
 
 
-def _part(part: pages.RequestedPage) -> Part:
-    return Part(None if part.marker is None else marker_number(part.marker), part.fetch)
+def _page(page: pages.RequestedPage) -> Page:
+    return Page(None if page.marker is None else marker_number(page.marker), page.fetch)
 
 
 def _pool_body(one: PoolStatus) -> Read:

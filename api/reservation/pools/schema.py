@@ -8,9 +8,9 @@ from marshmallow import RAISE, Schema, fields, validate
 from api.reservation.dates import DATE, Moment, out_date
 from api.reservation.hosts.schema import Truth
 from api.reservation.leases.schema import EntryOut, LinkOut
-from api.reservation.operations import Strict
 from api.reservation.pages import Paged
-from api.reservation.repeated_answers import Update, differing
+from api.reservation.unchanged_fields import Update, differing
+from api.reservation.view_decorator import Strict
 from climate.domain.hosts.pool_filling import Step
 from climate.domain.hosts.pools import Deadline, OnEnd, OnIdle, Pool
 from climate.service.host_operations import pool_moves, pools

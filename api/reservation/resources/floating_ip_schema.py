@@ -7,7 +7,7 @@ from marshmallow import RAISE, Schema, ValidationError, fields, validate
 from api.reservation.dates import out_stamp
 from api.reservation.hosts.schema import AllocationOut
 from api.reservation.leases.schema import LinkOut
-from api.reservation.operations import Strict
+from api.reservation.view_decorator import Strict
 
 LONGEST_ID = 255
 

@@ -12,7 +12,6 @@ from api.reservation import pages
 from api.reservation.dates import maybe, stamp
 from api.reservation.hosts.schema import AllocationQuery, OneAllocationQuery
 from api.reservation.leases.request_options import DryRun, Repeatable, key_of
-from api.reservation.operations import PREFIX, Operation, nothing, serve
 from api.reservation.resources import resource_allocations
 from api.reservation.resources.floating_ip_schema import (
     AddressAllocationAnswer,
@@ -21,6 +20,7 @@ from api.reservation.resources.floating_ip_schema import (
     FloatingIpOrder,
     FloatingIpsAnswer,
 )
+from api.reservation.view_decorator import PREFIX, Operation, nothing, serve
 from climate.service import floating_ips
 from climate.store.floating_ips import Allocated, FloatingIp
 

@@ -12,7 +12,6 @@ from api.reservation import pages
 from api.reservation.dates import maybe, stamp
 from api.reservation.hosts.schema import AllocationQuery, OneAllocationQuery
 from api.reservation.leases.request_options import DryRun, Repeatable, key_of
-from api.reservation.operations import PREFIX, Operation, nothing, serve
 from api.reservation.resources import resource_allocations
 from api.reservation.resources.storage_schema import (
     StorageAllocationAnswer,
@@ -22,6 +21,7 @@ from api.reservation.resources.storage_schema import (
     StoragePoolOrder,
     StoragePoolsAnswer,
 )
+from api.reservation.view_decorator import PREFIX, Operation, nothing, serve
 from climate.domain.policy import Caller
 from climate.service import storage_pools
 from climate.service.storage_pools import PoolOrder

@@ -8,8 +8,8 @@ from marshmallow import RAISE, Schema, ValidationError, fields, validate, valida
 from api.reservation.dates import out_stamp
 from api.reservation.hosts.schema import AllocationOut, HeldOut
 from api.reservation.leases.schema import LinkOut
-from api.reservation.operations import Strict
-from api.reservation.repeated_answers import Update
+from api.reservation.unchanged_fields import Update
+from api.reservation.view_decorator import Strict
 
 MOST_GB = 1_000_000_000
 NAME = validate.Regexp(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}\Z", error="Must be a name such as ssd-1.")

@@ -16,7 +16,7 @@ from climate.domain.hosts.pools import Pool
 from climate.identity.models import AccountNames
 from climate.service.host_operations import failures, maintenance, pool_moves, pools
 from climate.service.host_operations.pool_moves import BY_HAND, LONGEST_REASON, Moved
-from climate.service.host_operations.pools import Part, PoolStatus, Resident
+from climate.service.host_operations.pools import Page, PoolStatus, Resident
 from climate.service.hosts import inventory, reservable, timeline
 from climate.service.hosts.move_checks import Order
 from climate.service.hosts.timeline import Wanted
@@ -63,7 +63,7 @@ def board() -> ResponseReturnValue:
     """Show the pools with their hosts."""
     engine, own = climate(), caller()
     columns = [
-        Column(one.pool, one, pools.hosts_of(engine, own, one.pool, Part(None, CARDS)), EXPLAINED[one.pool])
+        Column(one.pool, one, pools.hosts_of(engine, own, one.pool, Page(None, CARDS)), EXPLAINED[one.pool])
         for one in pools.listed(engine, own)
     ]
     names = _projects(one for column in columns for one in column.residents)
@@ -75,7 +75,7 @@ def pool(name: str) -> ResponseReturnValue:
     """List the hosts of one pool, a page at a time."""
     known, own = pools.named(name), caller()
     marker = form_fields.marker(request.args, "after")
-    residents = pools.hosts_of(climate(), own, known, Part(marker, PAGE_ROWS + 1))
+    residents = pools.hosts_of(climate(), own, known, Page(marker, PAGE_ROWS + 1))
     return render_template(
         "pool.html",
         status=pools.get(climate(), own, known),

@@ -6,13 +6,13 @@ from flask.typing import ResponseReturnValue
 from api.path_aliases import CALENDAR
 from api.request_context import caller, climate, deployment, identity
 from api.reservation.ids import path_id
-from api.reservation.operations import PREFIX as V1
+from api.reservation.view_decorator import PREFIX as V1
 from api.web import form_fields, preferences, sessions
 from api.web.blueprint import PREFIX, SIGN_IN, SIGNED_IN, page
 from climate.domain.errors import InvalidInput
 from climate.domain.notifications import Topic
 from climate.identity import credentials, lookup
-from climate.identity.authentication import grants, page_sign_in
+from climate.identity.authentication import page_sign_in, request_authentication
 from climate.identity.credentials import NewCredential
 from climate.identity.models import Credential
 from climate.service.calendars import feeds
@@ -104,7 +104,7 @@ def create_credential() -> ResponseReturnValue:
         description=form_fields.text(request.form, "description"),
         expires_at=form_fields.moment(request.form, "expires"),
     )
-    grant = grants.of_token(identity(), sessions.token())
+    grant = request_authentication.of_token(identity(), sessions.token())
     made, secret = credentials.create(identity(), grant, caller(), new)
     return _page(made, secret)
 
@@ -113,7 +113,7 @@ def create_credential() -> ResponseReturnValue:
 def delete_credential(credential_id: str) -> ResponseReturnValue:
     """Delete an application credential of the user, and its tokens."""
     _only_bundled()
-    grant = grants.of_token(identity(), sessions.token())
+    grant = request_authentication.of_token(identity(), sessions.token())
     credentials.remove(identity(), grant, caller(), caller().user_id, credential_id)
     flash("The application credential was deleted.", "good")
     return redirect(f"{SETTINGS}#credentials", 303)

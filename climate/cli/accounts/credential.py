@@ -5,7 +5,7 @@ from typing import Any
 import click
 
 from climate.cli import lookup
-from climate.cli.accounts import identity
+from climate.cli.accounts import identity_requests
 from climate.cli.connection.client import Client
 from climate.cli.connection.session import current
 from climate.cli.dates import Moment, MomentType, wire
@@ -35,10 +35,10 @@ def create(name: str, roles: tuple[str, ...], expiration: Moment | None, **optio
     client = session.client
     body = {"name": name, **{key: value for key, value in options.items() if value}}
     if roles:
-        body["roles"] = [{"id": identity.find(client, "role", role)["id"]} for role in roles]
+        body["roles"] = [{"id": identity_requests.find(client, "role", role)["id"]} for role in roles]
     if expiration:
         body["expires_at"] = wire(expiration.when(client.now()))
-    made = identity.ask(client, "POST", _path(client), json={KEY: body})[KEY]
+    made = identity_requests.ask(client, "POST", _path(client), json={KEY: body})[KEY]
     row = _row(made)
     session.show({"id": row["id"], "secret": made.get("secret"), **row})
     session.say("the secret is shown this once")
@@ -67,11 +67,11 @@ def delete(credentials: tuple[str, ...]) -> None:
     """Delete credentials, and revoke the tokens that were issued with them."""
     client = current().client
     for one in [_one(client, credential) for credential in credentials]:
-        identity.ask(client, "DELETE", f"{_path(client)}/{lookup.part(one['id'])}")
+        identity_requests.ask(client, "DELETE", f"{_path(client)}/{lookup.part(one['id'])}")
 
 
 def _listing(client: Client) -> list[dict[str, Any]]:
-    return list(identity.ask(client, "GET", _path(client))[f"{KEY}s"])
+    return list(identity_requests.ask(client, "GET", _path(client))[f"{KEY}s"])
 
 
 def _one(client: Client, wanted: str) -> dict[str, Any]:
@@ -79,7 +79,7 @@ def _one(client: Client, wanted: str) -> dict[str, Any]:
 
 
 def _path(client: Client) -> str:
-    return f"/users/{lookup.part(identity.own_id(client))}/{KEY}s"
+    return f"/users/{lookup.part(identity_requests.own_id(client))}/{KEY}s"
 
 
 def _row(one: dict[str, Any]) -> dict[str, Any]:

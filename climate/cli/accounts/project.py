@@ -5,7 +5,7 @@ from typing import Any
 import click
 
 from climate.cli import lookup
-from climate.cli.accounts import identity
+from climate.cli.accounts import identity_requests
 from climate.cli.connection.session import current
 from climate.cli.options import listed, shown
 
@@ -25,7 +25,7 @@ def group() -> None:
 def create(name: str, **options: Any) -> None:
     """Create a project (administrator)."""
     body = {"name": name, **{key: value for key, value in options.items() if value is not None}}
-    _show(identity.ask(current().client, "POST", "/projects", json={"project": body})["project"])
+    _show(identity_requests.ask(current().client, "POST", "/projects", json={"project": body})["project"])
 
 
 @group.command("list")
@@ -33,7 +33,7 @@ def create(name: str, **options: Any) -> None:
 def list_() -> None:
     """List projects; for other users than administrators, those in which they have a role."""
     session = current()
-    session.show_all(identity.listing(session.client, "project"), COLUMNS)
+    session.show_all(identity_requests.listing(session.client, "project"), COLUMNS)
 
 
 @group.command("show")
@@ -41,7 +41,7 @@ def list_() -> None:
 @shown
 def show(project: str) -> None:
     """Show a project by its id or its name."""
-    _show(identity.find(current().client, "project", project))
+    _show(identity_requests.find(current().client, "project", project))
 
 
 @group.command("set")
@@ -52,10 +52,10 @@ def show(project: str) -> None:
 @shown
 def set_(project: str, **options: Any) -> None:
     """Update a project (administrator)."""
-    changes = identity.given(options)
+    changes = identity_requests.given(options)
     client = current().client
-    path = f"/projects/{lookup.part(identity.find(client, 'project', project)['id'])}"
-    _show(identity.ask(client, "PATCH", path, json={"project": changes})["project"])
+    path = f"/projects/{lookup.part(identity_requests.find(client, 'project', project)['id'])}"
+    _show(identity_requests.ask(client, "PATCH", path, json={"project": changes})["project"])
 
 
 @group.command("delete")
@@ -63,8 +63,8 @@ def set_(project: str, **options: Any) -> None:
 def delete(projects: tuple[str, ...]) -> None:
     """Delete projects that have no resources, with their roles and application credentials (administrator)."""
     client = current().client
-    for project_id in [identity.find(client, "project", project)["id"] for project in projects]:
-        identity.ask(client, "DELETE", f"/projects/{lookup.part(project_id)}")
+    for project_id in [identity_requests.find(client, "project", project)["id"] for project in projects]:
+        identity_requests.ask(client, "DELETE", f"/projects/{lookup.part(project_id)}")
 
 
 def _show(project: dict[str, Any]) -> None:

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 import click
 
 from climate.cli import lookup
-from climate.cli.accounts import identity
+from climate.cli.accounts import identity_requests
 from climate.cli.connection.client import Client
 from climate.cli.connection.session import current
 from climate.cli.options import listed, shown
@@ -31,7 +31,7 @@ def _where(command: F) -> F:
 def list_() -> None:
     """List the roles."""
     session = current()
-    session.show_all(identity.listing(session.client, "role"), ("id", "name"))
+    session.show_all(identity_requests.listing(session.client, "role"), ("id", "name"))
 
 
 @group.command("show")
@@ -40,7 +40,7 @@ def list_() -> None:
 def show(role: str) -> None:
     """Show a role by its id or its name."""
     session = current()
-    one = identity.find(session.client, "role", role)
+    one = identity_requests.find(session.client, "role", role)
     session.show({"id": one["id"], "name": one["name"]})
 
 
@@ -50,7 +50,7 @@ def show(role: str) -> None:
 def add(role: str, user: str, project: str) -> None:
     """Assign a role in a project to a user (administrator)."""
     client = current().client
-    identity.ask(client, "PUT", _path(client, role, user, project))
+    identity_requests.ask(client, "PUT", _path(client, role, user, project))
 
 
 @group.command("remove")
@@ -59,7 +59,7 @@ def add(role: str, user: str, project: str) -> None:
 def remove(role: str, user: str, project: str) -> None:
     """Remove a role in a project from a user, and revoke the user's tokens for that project (administrator)."""
     client = current().client
-    identity.ask(client, "DELETE", _path(client, role, user, project))
+    identity_requests.ask(client, "DELETE", _path(client, role, user, project))
 
 
 @group.group("assignment")
@@ -78,12 +78,12 @@ def list_assignments(user: str | None, project: str | None, role: str | None) ->
     client = session.client
     query = {"include_names": "1"}
     if user:
-        query["user.id"] = identity.find_user(client, user)["id"]
+        query["user.id"] = identity_requests.find_user(client, user)["id"]
     if project:
-        query["scope.project.id"] = identity.find(client, "project", project)["id"]
+        query["scope.project.id"] = identity_requests.find(client, "project", project)["id"]
     if role:
-        query["role.id"] = identity.find(client, "role", role)["id"]
-    rows = identity.ask(client, "GET", "/role_assignments", params=query)["role_assignments"]
+        query["role.id"] = identity_requests.find(client, "role", role)["id"]
+    rows = identity_requests.ask(client, "GET", "/role_assignments", params=query)["role_assignments"]
     session.show_all([_flat(row) for row in rows], ("user", "project", "role"))
 
 
@@ -102,8 +102,8 @@ def _flat(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _path(client: Client, role: str, user: str, project: str) -> str:
-    role_id = identity.find(client, "role", role)["id"]
-    user_id = identity.find_user(client, user)["id"]
-    project_id = identity.find(client, "project", project)["id"]
+    role_id = identity_requests.find(client, "role", role)["id"]
+    user_id = identity_requests.find_user(client, user)["id"]
+    project_id = identity_requests.find(client, "project", project)["id"]
     parts = [lookup.part(one) for one in (project_id, user_id, role_id)]
     return "/projects/{}/users/{}/roles/{}".format(*parts)

@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from climate.cli import lookup
-from climate.cli.accounts import identity, passwords
+from climate.cli.accounts import identity_requests, passwords
 from climate.cli.connection.client import Client
 from climate.cli.connection.session import current
 from climate.cli.options import listed, shown
@@ -48,8 +48,8 @@ def create(
     role_id = _id_of(client, "role", role)
     password = passwords.chosen(password_prompt, password_file)
     new = None if password or no_password else passwords.generated()
-    body = identity.given({"name": name, **options, "default_project_id": place, "password": password or new})
-    user = identity.ask(client, "POST", "/users", json={"user": body})["user"]
+    body = identity_requests.given({"name": name, **options, "default_project_id": place, "password": password or new})
+    user = identity_requests.ask(client, "POST", "/users", json={"user": body})["user"]
     if role_id:
         _assign(client, user["id"], str(place), role_id)
     _show(user, new)
@@ -61,11 +61,11 @@ def create(
 def list_(project: str | None) -> None:
     """List users (administrator)."""
     session = current()
-    users = identity.listing(session.client, "user")
+    users = identity_requests.listing(session.client, "user")
     if project:
-        place = identity.find(session.client, "project", project)["id"]
+        place = identity_requests.find(session.client, "project", project)["id"]
         query = {"scope.project.id": place}
-        rows = identity.ask(session.client, "GET", "/role_assignments", params=query)["role_assignments"]
+        rows = identity_requests.ask(session.client, "GET", "/role_assignments", params=query)["role_assignments"]
         there = {row.get("user", {}).get("id") for row in rows}
         users = [user for user in users if user["id"] in there]
     session.show_all(users, COLUMNS)
@@ -76,7 +76,7 @@ def list_(project: str | None) -> None:
 @shown
 def show(user: str) -> None:
     """Show a user by its id or its name; other users than administrators see themselves only."""
-    _show(identity.find_user(current().client, user))
+    _show(identity_requests.find_user(current().client, user))
 
 
 @group.command("set")
@@ -103,12 +103,12 @@ def set_(
     new = passwords.generated() if generate_password else None
     password = new or passwords.chosen(password_prompt, password_file)
     changes: Mapping[str, Any] = {**options, "password": password, "default_project_id": project}
-    body = identity.given(changes)
+    body = identity_requests.given(changes)
     client = current().client
     if project:
-        body["default_project_id"] = identity.find(client, "project", project)["id"]
-    path = f"/users/{lookup.part(identity.find_user(client, user)['id'])}"
-    _show(identity.ask(client, "PATCH", path, json={"user": body})["user"], new)
+        body["default_project_id"] = identity_requests.find(client, "project", project)["id"]
+    path = f"/users/{lookup.part(identity_requests.find_user(client, user)['id'])}"
+    _show(identity_requests.ask(client, "PATCH", path, json={"user": body})["user"], new)
 
 
 @group.command("delete")
@@ -116,18 +116,18 @@ def set_(
 def delete(users: tuple[str, ...]) -> None:
     """Delete users; what they created stays with their projects (administrator)."""
     client = current().client
-    for user_id in [identity.find_user(client, user)["id"] for user in users]:
-        identity.ask(client, "DELETE", f"/users/{lookup.part(user_id)}")
+    for user_id in [identity_requests.find_user(client, user)["id"] for user in users]:
+        identity_requests.ask(client, "DELETE", f"/users/{lookup.part(user_id)}")
 
 
 def _id_of(client: Client, noun: str, wanted: str | None) -> str | None:
     """Return the id of the project or role that an option names; None without the option."""
-    return str(identity.find(client, noun, wanted)["id"]) if wanted else None
+    return str(identity_requests.find(client, noun, wanted)["id"]) if wanted else None
 
 
 def _assign(client: Client, user_id: str, project_id: str, role_id: str) -> None:
     parts = [lookup.part(one) for one in (project_id, user_id, role_id)]
-    identity.ask(client, "PUT", "/projects/{}/users/{}/roles/{}".format(*parts))
+    identity_requests.ask(client, "PUT", "/projects/{}/users/{}/roles/{}".format(*parts))
 
 
 def _show(user: Mapping[str, Any], password: str | None = None) -> None:

@@ -9,8 +9,8 @@ from email.utils import parsedate_to_datetime
 from typing import Any
 from urllib.parse import urlsplit
 
-from climate.cli.answers import Answer, Connection
 from climate.cli.connection.clouds import CloudEntry
+from climate.cli.connection.interfaces import Answer, Connection
 from climate.cli.connection.loopback import LoopbackConnection
 from climate.cli.connection.token_cache import Kept, TokenCache
 from climate.cli.dates import read

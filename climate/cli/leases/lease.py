@@ -11,10 +11,10 @@ from climate.cli import lookup
 from climate.cli.connection.session import Session, current
 from climate.cli.dates import Moment, MomentType, SpanType, moment, read, wire
 from climate.cli.errors import NOT_ALLOWED, NOT_FOUND, Failure
-from climate.cli.leases import lease_view, series, sharing
+from climate.cli.leases import lease_view, series, sharing_options
 from climate.cli.leases.history_sentences import sentences
+from climate.cli.leases.idempotency_times import RequestTimes
 from climate.cli.leases.request_body import capacity, new_reservations, reservation_change
-from climate.cli.leases.request_times import RequestTimes
 from climate.cli.options import PairType, dry, dry_run, exactly_one, listed, seconds, shown, waited
 from climate.cli.wait import Goal, wait
 
@@ -50,7 +50,7 @@ def group() -> None:
 )
 @click.option("--wait-list", is_flag=True, help="If it does not fit, stand in line for the resources.")
 @click.option("--wait-until", type=MomentType(), help="End of the wait, the start by default; later, the period moves.")
-@sharing.sharing_options(new=True)
+@sharing_options.sharing_options(new=True)
 @capacity(new=True)
 @waited
 @dry_run
@@ -97,7 +97,7 @@ def _new_lease(session: Session, name: str, given: Mapping[str, Any], now: datet
         if given["wait"]:
             raise click.UsageError("--wait and --hold exclude each other, because a held lease does not start")
         body["hold_seconds"] = int(given["hold"].total_seconds())
-    return body | request_wait(given, now) | sharing.requested(given)
+    return body | request_wait(given, now) | sharing_options.requested(given)
 
 
 def request_wait(given: Mapping[str, Any], now: datetime) -> dict[str, Any]:
@@ -268,7 +268,7 @@ def history_rows(history: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
 @click.option("--end", type=MomentType(), help="New end; `now` ends it.")
 @click.option("--before-end", type=MomentType(), help="New time of before_end_lease.")
 @click.option("--reservation-id", metavar="ID", help="Id of the changed reservation, if the lease has several.")
-@sharing.sharing_options(new=False)
+@sharing_options.sharing_options(new=False)
 @capacity(new=False)
 @waited
 @dry_run
@@ -283,8 +283,8 @@ def set_(lease: str, **given: Any) -> None:
             body[key] = "now" if given[option].is_now else wire(given[option].when(now))
     if change := reservation_change(given):
         body["reservations"] = [{"id": _reservation_id(session, lease, given["reservation_id"]), **change}]
-    if sharing.is_changed(given):
-        body["sharing"] = sharing.changed(lookup.lease(session.client, lease), given)
+    if sharing_options.is_changed(given):
+        body["sharing"] = sharing_options.changed(lookup.lease(session.client, lease), given)
     if not body:
         raise click.UsageError("nothing to change was given")
     _put(session, lookup.lease_id(session.client, lease), body, given)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from climate.cli.dates import duration, instant
 from climate.cli.errors import Failure
-from climate.cli.leases import sharing
+from climate.cli.leases import sharing_options
 
 if TYPE_CHECKING:
     from climate.cli.connection.session import Session
@@ -41,7 +41,7 @@ def fields(lease: Row, hosts: Sequence[Row] | None, addresses: Mapping[str, str]
         "hosts": [f"{host['name']}  {described(host)}".rstrip() for host in hosts or ()],
         "servers": _servers(hosts or (), addresses),
         "reservations": list(map(_reservation, lease.get("reservations") or ())),
-        "shared_with": sharing.shown(lease) or None,
+        "shared_with": sharing_options.shown(lease) or None,
         "parent": _parent(lease),
         "subleases": _subleases(lease) or None,
         "project_id": lease.get("project_id"),

@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from climate.cli import lookup
-from climate.cli.accounts import identity
+from climate.cli.accounts import identity_requests
 from climate.cli.connection.session import current
 from climate.cli.dates import DECISIONS, Moment, MomentType, decisions, wire
 from climate.cli.errors import NOT_FOUND, Failure
@@ -113,7 +113,7 @@ def _project(wanted: str) -> str:
     """Return the id of a project by its id or name."""
     if wanted == DEFAULT or PROJECT_ID.fullmatch(wanted):
         return wanted
-    return str(identity.find(current().client, "project", wanted)["id"])
+    return str(identity_requests.find(current().client, "project", wanted)["id"])
 
 
 def _any_project(wanted: str) -> str:

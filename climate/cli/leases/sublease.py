@@ -10,8 +10,8 @@ from climate.cli import lookup
 from climate.cli.connection.session import current
 from climate.cli.dates import MomentType, SpanType, wire
 from climate.cli.leases import lease_view
+from climate.cli.leases.idempotency_times import RequestTimes
 from climate.cli.leases.lease import show_lease
-from climate.cli.leases.request_times import RequestTimes
 from climate.cli.options import dry, dry_run, exactly_one, listed, shown
 
 COLUMNS = ("id", "name", "project_id", "status", "start_date", "end_date")

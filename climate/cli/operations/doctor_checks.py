@@ -135,9 +135,9 @@ def _finding(check: Any) -> Finding:
 
 
 def _set_aside(climate: Any) -> list[Finding]:
-    from climate.service.leases import repair
+    from climate.service.leases import broken_leases
 
-    result = repair.listed(climate)
+    result = broken_leases.listed(climate)
     if not result:
         return []
     first = f"lease {result[0].lease_id}, {result[0].reason}"

@@ -53,10 +53,10 @@ def event_requeue(event_id: str) -> None:
 def event_set_aside() -> None:
     """List leases with broken rows, whose events do not run; reads the database directly."""
     session = current()
-    from climate.service.leases import repair
+    from climate.service.leases import broken_leases
 
     with engine_room(session) as climate:
-        result = repair.listed(climate)
+        result = broken_leases.listed(climate)
     rows = [{"lease_id": str(one.lease_id), "since": wire(one.since), "reason": one.reason} for one in result]
     session.show_all(rows, ("lease_id", "since", "reason"))
 
@@ -68,13 +68,13 @@ def event_mend(leases: tuple[str, ...]) -> None:
     session = current()
     from climate.domain.errors import ClimateError
     from climate.service.events.event_shares import QUEUE
-    from climate.service.leases import repair
+    from climate.service.leases import broken_leases
 
     failures: list[Failure] = []
     with engine_room(session) as climate:
-        for lease_id in [_id(one) for one in leases] or [one.lease_id for one in repair.listed(climate)]:
+        for lease_id in [_id(one) for one in leases] or [one.lease_id for one in broken_leases.listed(climate)]:
             try:
-                lease = repair.repair_lease(climate, lease_id, QUEUE)
+                lease = broken_leases.repair_lease(climate, lease_id, QUEUE)
             except ClimateError as error:
                 failures.append(Failure(str(error), ERROR))
             except (KeyError, ValueError, TypeError) as error:

@@ -13,7 +13,7 @@ import yaml
 
 from climate.cli.connection.session import Session, current
 from climate.cli.errors import ERROR, Failure
-from climate.sandbox import exec as launch
+from climate.sandbox import entry_command as launch
 from climate.sandbox import features, topology
 from climate.sandbox.enter import with_system_programs
 from climate.sandbox.features import ProbeResult

@@ -3,12 +3,12 @@
 import structlog
 from sqlalchemy import Connection
 
+from climate.compute.audit import CELL, Change
 from climate.compute.cells import neighbours
 from climate.compute.cells.errors import CellInUse, CellNotFound
 from climate.compute.cells.messaging import paths, send
 from climate.compute.cells.messaging.messages import UP
 from climate.compute.cells.servers.sync import FAULT
-from climate.compute.changes import CELL, Change
 from climate.compute.context import Compute
 from climate.compute.store.cells import builds as cell_builds
 from climate.compute.store.cells import cells as rows

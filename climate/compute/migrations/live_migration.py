@@ -18,7 +18,7 @@ from sqlalchemy import Connection
 
 from climate.compute.context import Compute
 from climate.compute.errors import VirtError
-from climate.compute.migrations import transfer
+from climate.compute.migrations import migration_steps
 from climate.compute.models.migration import CANCELLED, COMPLETED, POST_MIGRATING, PREPARING, RUNNING, Migration
 from climate.compute.models.server import LIVE_MIGRATE, SHUTOFF, Server
 from climate.compute.servers.interfaces import vif_plugging
@@ -43,7 +43,7 @@ log = structlog.get_logger(__name__)
 
 def migrate(work: Work) -> None:
     """Do this node's next step of a live migration. Raises VirtError, Lost."""
-    migration = transfer.needed(work)
+    migration = migration_steps.needed(work)
     details = work.server.task_details
     if migration.is_at_destination(work.server.node_id):
         if FAILED in details:
@@ -58,14 +58,14 @@ def migrate(work: Work) -> None:
 
 def _offer(work: Work, migration: Migration) -> None:
     _check_not_aborted(work)
-    transfer.set_status(work.compute, migration, PREPARING)
+    migration_steps.set_status(work.compute, migration, PREPARING)
     offer = _migrator(work.compute, work.server).offer(work.guest)
     _store_details(work, {OFFER: {**offer, _NETNS: work.driver.host_netns(work.server.node or "")}})
 
 
 def _receive(work: Work, migration: Migration) -> None:
     _check_not_aborted(work)
-    transfer.check_volumes(work)
+    migration_steps.check_volumes(work)
     migrator = _migrator(work.compute, work.server)
     work.check()
     arrangement = migrator.receive(work.connected(), _received(work, OFFER))
@@ -80,14 +80,14 @@ def _send(work: Work, migration: Migration) -> None:
     """Move the guest, and remove its remains here."""
     migrator = _migrator(work.compute, work.server)
     if SENT not in work.server.task_details:
-        transfer.set_status(work.compute, migration, RUNNING)
+        migration_steps.set_status(work.compute, migration, RUNNING)
         work.check()
         watcher = Watcher(work, migration)
         sent = migrator.send(work.guest, _received(work, ARRANGEMENT), work.compute.live_limits, watcher)
         if not _store_details(work, {SENT: sent}):
             return  # the row stays on this node: what is left here is the only copy of the server
         watcher.write()
-        transfer.set_status(work.compute, migration, POST_MIGRATING)
+        migration_steps.set_status(work.compute, migration, POST_MIGRATING)
     # From here on the guest belongs to the destination: no failure here reverts that.
     with suppress(VirtError):
         migrator.clear(work.guest, work.server.task_details[ARRANGEMENT])
@@ -153,7 +153,7 @@ class Watcher:
 
 def done(compute: Compute, server: Server, worker: str) -> bool:
     """Continue after a step: hand the server to the other node, or finish; False if another task was requested."""
-    migration = transfer.current(compute, server)
+    migration = migration_steps.current(compute, server)
     if migration is None:
         return _end(compute, server, worker, None)
     with reading(compute.engine) as conn:
@@ -161,7 +161,7 @@ def done(compute: Compute, server: Server, worker: str) -> bool:
     arrived = migration.is_at_destination(server.node_id)
     if FAILED in details or (arrived and SENT in details):
         return _end(compute, server, worker, migration)
-    return transfer.hand_over(compute, server, worker, migration)
+    return migration_steps.hand_over(compute, server, worker, migration)
 
 
 def _note_failure(
@@ -170,7 +170,7 @@ def _note_failure(
     """Note the failure unless another task is requested meanwhile; return the requested task."""
     with compute.engine.begin() as conn:
         now = compute.now(conn)
-        wanted = retries.hold(conn, server.id, worker, now, transfer.HOLD_SECONDS)
+        wanted = retries.hold(conn, server.id, worker, now, migration_steps.HOLD_SECONDS)
         if wanted == LIVE_MIGRATE:
             live_migration_steps.note(conn, server.id, {FAILED: reason})
             if migration is not None:
@@ -181,11 +181,11 @@ def _note_failure(
 def failed(compute: Compute, server: Server, worker: str, reason: str) -> bool:
     """Record that a step has failed: the guest goes on at the source, unless it was sent already."""
     log.error("live migration failed", server=server.id, migration=server.migration_id, reason=reason)
-    migration = transfer.current(compute, server)
+    migration = migration_steps.current(compute, server)
     arrived = migration is not None and migration.is_at_destination(server.node_id)
     details = server.task_details
     if migration is not None and not arrived and SENT in details:
-        return transfer.hand_over(compute, server, worker, migration)
+        return migration_steps.hand_over(compute, server, worker, migration)
     if arrived and FAILED in details:
         with compute.engine.begin() as conn:
             tasks.let_go(conn, server.id, worker, compute.now(conn))  # the waiting guest must be removed
@@ -194,7 +194,7 @@ def failed(compute: Compute, server: Server, worker: str, reason: str) -> bool:
     if wanted != LIVE_MIGRATE:
         return wanted is None
     if migration is not None and not arrived and ARRANGEMENT in details:
-        return transfer.hand_over(compute, server, worker, migration)  # the destination removes it
+        return migration_steps.hand_over(compute, server, worker, migration)  # the destination removes it
     if arrived and SENT not in details:
         with suppress(VirtError):
             _drop(compute, server)

@@ -19,7 +19,7 @@ from climate.compute.network.models import FLAT, Network, Vif
 from climate.compute.network.network_options import MAC_ATTEMPTS, NetworkOptions
 from climate.compute.store.networks import fixed_ips as rows
 from climate.compute.store.networks import floating_ips as floating_rows
-from climate.compute.store.networks import held_ips, network_hosts
+from climate.compute.store.networks import granted_fixed_ips, network_hosts
 from climate.compute.store.networks import networks as network_rows
 from climate.compute.store.networks import ports as port_rows
 from climate.compute.store.networks.fixed_ips import GivenUp, NewVif
@@ -105,7 +105,7 @@ def record(conn: Connection, asked: Asked, granted: Sequence[Granted], now: date
 
 def _record_one(conn: Connection, grant: Granted, addresses: Mapping[str, str], now: datetime) -> None:
     asked = grant.asked
-    recorded = held_ips.record(conn, asked.id, asked.network_id, addresses, now, reserved=asked.vpn)
+    recorded = granted_fixed_ips.record(conn, asked.id, asked.network_id, addresses, now, reserved=asked.vpn)
     lost = sorted(address for server_id, address in addresses.items() if server_id not in recorded)
     if lost:
         log.warning("granted addresses are not free", network=asked.network_id, host=grant.network.host, addresses=lost)

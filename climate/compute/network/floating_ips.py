@@ -16,7 +16,7 @@ from climate.compute.errors import (
     NotFound,
     QuotaExceeded,
 )
-from climate.compute.network import subnets
+from climate.compute.network import subnetting
 from climate.compute.network.allocation.allocator import ASSOCIATE, DISASSOCIATE
 from climate.compute.network.allocation.notify_allocators import TellNetwork, silent_network
 from climate.compute.network.managers import MANAGERS
@@ -46,7 +46,7 @@ def make_pool(
 
     Raise Conflict if it exists or overlaps a network of servers; BadRequest.
     """
-    subnets.check_usable(cidr)
+    subnetting.check_usable(cidr)
     _check_interface(interface)
     if gateway is not None and gateway not in cidr:
         raise BadRequest(f"gateway {gateway} is not in {cidr}")

@@ -8,13 +8,13 @@ from ipaddress import IPv4Network, IPv6Network
 from sqlalchemy import Connection
 
 from climate.compute.errors import BadRequest, Conflict, NetworkError, NoMoreNetworks, NotFound
-from climate.compute.network import subnets
+from climate.compute.network import subnetting
+from climate.compute.network.creation_request import CreationRequest
 from climate.compute.network.managers import MANAGERS
 from climate.compute.network.models import FLAT, VLAN, Draft, Network
 from climate.compute.network.network_options import NetworkOptions
-from climate.compute.network.network_request import NetworkRequest
 from climate.compute.network.render import validation
-from climate.compute.store.networks import floating_pools, network_hosts, pending_networks, ports
+from climate.compute.store.networks import floating_pools, network_hosts, networks_without_subnet, ports
 from climate.compute.store.networks import networks as rows
 from climate.compute.store.projects import vpn
 
@@ -26,7 +26,7 @@ MOST_ADDRESSES = 1 << 20
 
 
 def create(
-    conn: Connection, options: NetworkOptions, wanted: NetworkRequest, manager: str | None = None
+    conn: Connection, options: NetworkOptions, wanted: CreationRequest, manager: str | None = None
 ) -> list[Network]:
     """Create networks, all or none; `manager` None: the deployment's.
 
@@ -37,12 +37,12 @@ def create(
     _check_size(wanted, options)
     taken = [IPv4Network(cidr) for cidr in rows.taken(conn)]
     there = rows.listed(conn)
-    outlined = {one.vlan: one.label for one in pending_networks.listed(conn) if one.vlan is not None}
+    outlined = {one.vlan: one.label for one in networks_without_subnet.listed(conn) if one.vlan is not None}
     wanted = _numbered(wanted, options, there, outlined) if name == VLAN else wanted
     wanted = _with_range_v6(wanted, options, there)
-    cut = subnets.cut(wanted.cidr, wanted.count, wanted.size_of(options), taken)
+    cut = subnetting.cut(wanted.cidr, wanted.count, wanted.size_of(options), taken)
     for one in cut:
-        subnets.check_usable(one)
+        subnetting.check_usable(one)
     _check_outside(conn, cut)
     drafts = MANAGERS[name].drafts(wanted, options, cut)
     _check_vlans(drafts, outlined)
@@ -52,7 +52,7 @@ def create(
     return [result[network_id] for network_id in made]
 
 
-def _check_request(wanted: NetworkRequest, name: str) -> None:
+def _check_request(wanted: CreationRequest, name: str) -> None:
     """Raise BadRequest for an unknown manager, or a request that it cannot serve."""
     if name not in MANAGERS:
         raise BadRequest(f"There is no network manager {name!r}, only {', '.join(MANAGERS)}")
@@ -62,7 +62,7 @@ def _check_request(wanted: NetworkRequest, name: str) -> None:
         raise BadRequest(f"Networks of the manager {name} are shared: only networks with a VLAN have a project")
 
 
-def _with_range_v6(wanted: NetworkRequest, options: NetworkOptions, there: Sequence[Network]) -> NetworkRequest:
+def _with_range_v6(wanted: CreationRequest, options: NetworkOptions, there: Sequence[Network]) -> CreationRequest:
     """Return the request with a range of the deployment, if it names none and networks have IPv6."""
     if wanted.cidr_v6 is not None or not options.use_ipv6:
         return wanted
@@ -76,8 +76,8 @@ def _check_vlans(drafts: Sequence[Draft], outlined: dict[int, str]) -> None:
             raise Conflict(f"VLAN {draft.vlan} belongs to network {outlined[draft.vlan]}: choose another vlan_start")
 
 
-def _check_size(wanted: NetworkRequest, options: NetworkOptions) -> None:
-    size = 1 << (32 - subnets.prefix_length(wanted.size_of(options)))
+def _check_size(wanted: CreationRequest, options: NetworkOptions) -> None:
+    size = 1 << (32 - subnetting.prefix_length(wanted.size_of(options)))
     if wanted.count * size > MOST_ADDRESSES:
         raise BadRequest(
             f"{wanted.count} networks of {size} addresses are more than {MOST_ADDRESSES} at once: ask for fewer"
@@ -100,8 +100,8 @@ def place_v6(cidr: IPv6Network, count: int, there: Sequence[Network]) -> int:
 
 
 def _numbered(
-    wanted: NetworkRequest, options: NetworkOptions, there: Sequence[Network], outlined: Collection[int]
-) -> NetworkRequest:
+    wanted: CreationRequest, options: NetworkOptions, there: Sequence[Network], outlined: Collection[int]
+) -> CreationRequest:
     """Fill in the first unused consecutive VLANs and cloudpipe ports where the request names none.
 
     A VLAN's bridge is named by its number, so a VLAN is used if another network has that bridge.

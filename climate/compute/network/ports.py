@@ -18,7 +18,7 @@ from climate.compute.store.networks import fixed_ips as address_rows
 from climate.compute.store.networks import floating_ips as floating_rows
 from climate.compute.store.networks import floating_pools
 from climate.compute.store.networks import networks as network_rows
-from climate.compute.store.networks import pending_networks as outline_rows
+from climate.compute.store.networks import networks_without_subnet as outline_rows
 from climate.compute.store.networks import ports as rows
 from climate.compute.store.networks.ports import Port, PortRow
 from climate.compute.store.projects import quotas

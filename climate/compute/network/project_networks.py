@@ -8,14 +8,14 @@ from ipaddress import IPv4Address, IPv4Network
 from sqlalchemy import Connection
 
 from climate.compute.errors import BadRequest, Conflict, QuotaExceeded
-from climate.compute.network import fixed_ips, networks, subnets
+from climate.compute.network import fixed_ips, networks, subnetting
 from climate.compute.network.models import VLAN, Draft, Network
 from climate.compute.network.network_options import NetworkOptions
-from climate.compute.network.pending_networks import Stretch
+from climate.compute.network.networks_without_subnet import Stretch
 from climate.compute.store.networks import floating_pools, ports
 from climate.compute.store.networks import networks as rows
-from climate.compute.store.networks import pending_networks as outline_rows
-from climate.compute.store.networks.pending_networks import Outline
+from climate.compute.store.networks import networks_without_subnet as outline_rows
+from climate.compute.store.networks.networks_without_subnet import Outline
 from climate.compute.store.projects import quotas
 
 Route = tuple[IPv4Network, IPv4Address]
@@ -69,7 +69,7 @@ def complete(conn: Connection, options: NetworkOptions, outline: Outline, wanted
         )
     draft = _draft(options, outline, wanted)
     if options.use_ipv6:
-        prefix = subnets.prefix_v6(options.range_v6, networks.place_v6(options.range_v6, 1, rows.listed(conn)))
+        prefix = subnetting.prefix_v6(options.range_v6, networks.place_v6(options.range_v6, 1, rows.listed(conn)))
         draft = replace(draft, cidr_v6=prefix, gateway_v6=prefix[1])
     outline_rows.drop(conn, outline.id)
     rows.make(conn, draft)
@@ -79,8 +79,8 @@ def complete(conn: Connection, options: NetworkOptions, outline: Outline, wanted
 def _check(options: NetworkOptions, wanted: Subnet) -> None:
     """Raise BadRequest for a range that the networks of projects cannot have, or ranges that are not in it."""
     cidr = wanted.cidr
-    subnets.check_usable(cidr)
-    subnets.prefix_length(cidr.num_addresses)
+    subnetting.check_usable(cidr)
+    subnetting.prefix_length(cidr.num_addresses)
     if not cidr.subnet_of(options.fixed_range):
         raise BadRequest(f"cidr {cidr} must be inside {options.fixed_range}, the range of all networks of servers")
     ends = (cidr[0], cidr[-1])

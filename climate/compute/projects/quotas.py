@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection
 
-from climate.compute.changes import QUOTA, Change
+from climate.compute.audit import QUOTA, Change
 from climate.compute.context import Compute
 from climate.compute.errors import BadRequest
 from climate.compute.store.cells import servers as cell_servers
-from climate.compute.store.networks import fixed_ips, floating_ips, networks, pending_networks, ports
+from climate.compute.store.networks import fixed_ips, floating_ips, networks, networks_without_subnet, ports
 from climate.compute.store.projects import quotas
 from climate.compute.store.servers import server_groups, servers
 from climate.database.connections import reading
@@ -89,5 +89,5 @@ def _used(compute: Compute, conn: Connection, project_id: str) -> dict[str, int]
     count = cell_servers.used if compute.cells.is_api else servers.used
     used = dict(count(conn, project_id)) | {"server_groups": server_groups.count(conn, project_id)}
     used |= {"fixed_ips": fixed_ips.used(conn, project_id), "floating_ips": floating_ips.used(conn, project_id)}
-    created = networks.count(conn, project_id) + pending_networks.count(conn, project_id)
+    created = networks.count(conn, project_id) + networks_without_subnet.count(conn, project_id)
     return used | {"ports": ports.count(conn, project_id), "networks": created}

@@ -5,15 +5,15 @@ from collections.abc import Callable, Mapping, Sequence
 from climate.compute.context import Compute
 from climate.compute.errors import Conflict, Forbidden
 from climate.compute.images import images
-from climate.compute.migrations import transfer
+from climate.compute.migrations import migration_steps
 from climate.compute.migrations.live_migration import SENT
 from climate.compute.models.server import LIVE_MIGRATE, RESERVED, REVERT, SHELVE, VERIFY_RESIZE, VM_STATES, Server
 from climate.compute.servers import actions
 from climate.compute.servers.actions import By
 from climate.compute.servers.resize import size
 from climate.compute.store import node_locks
-from climate.compute.store.servers import metadata as rows
-from climate.compute.store.servers import resize, tasks
+from climate.compute.store.servers import properties as rows
+from climate.compute.store.servers import resize_and_shelve, tasks
 
 OWNER, ADMIN = "owner", "admin"
 """Who has locked a server: a user of its project, or an administrator of another."""
@@ -108,11 +108,11 @@ def reset(compute: Compute, server_id: str, status: str, *, by: By) -> None:
             images.give_up(conn, server.task_image, now)
         node_locks.lock_of_migration(conn, server.migration_id)
         if server.status == VERIFY_RESIZE and server.task != REVERT:
-            ring = transfer.confirmed(conn, server, now)
+            ring = migration_steps.confirmed(conn, server, now)
         else:
-            transfer.gave_up(conn, server, now)
-        resize.settle(conn, server.id, size(server.flavor))
-        resize.resized(conn, server.id, server.flavor)
+            migration_steps.gave_up(conn, server, now)
+        resize_and_shelve.settle(conn, server.id, size(server.flavor))
+        resize_and_shelve.resized(conn, server.id, server.flavor)
         rows.reset_state(conn, server.id, status, now)
         tasks.note(conn, server.id, "os-resetState", by, now, done=True)
     if left is not None:

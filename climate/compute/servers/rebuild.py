@@ -13,7 +13,7 @@ from climate.compute.models.server import REBUILD, RESCUE, Server
 from climate.compute.placement import request_data
 from climate.compute.servers import actions
 from climate.compute.servers.actions import By, TaskRequest
-from climate.compute.store.servers import metadata as rows
+from climate.compute.store.servers import properties as rows
 
 OF_IMAGES = frozenset({"ImagePropertiesFilter", "AggregateImagePropertiesIsolation", "IsolatedHostsFilter"})
 """Filters that a rebuild must pass; the others do not apply, because the node stays."""

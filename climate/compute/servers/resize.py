@@ -12,7 +12,7 @@ import numpy as np
 
 from climate.compute.context import Compute
 from climate.compute.errors import BadRequest, Conflict, NotFound, NoValidHost, QuotaExceeded
-from climate.compute.migrations import transfer
+from climate.compute.migrations import migration_steps
 from climate.compute.models.flavor import Flavor
 from climate.compute.models.request import Spec, pools_of
 from climate.compute.models.server import RESIZE, VERIFY_RESIZE, VM_STATES, Room, Server
@@ -31,7 +31,7 @@ from climate.compute.store import node_locks
 from climate.compute.store.nodes import free_resources
 from climate.compute.store.projects import quotas
 from climate.compute.store.servers import migrations, servers, tasks
-from climate.compute.store.servers import resize as sizes
+from climate.compute.store.servers import resize_and_shelve as sizes
 from climate.database.connections import reading
 
 CONFIRM = "confirmResize"
@@ -68,7 +68,7 @@ def confirm(compute: Compute, server_id: str, *, project_id: str | None = None, 
         sizes.settle(conn, server.id, size(server.flavor))
         sizes.resized(conn, server.id, server.flavor)
         now = compute.now(conn)
-        left = transfer.confirmed(conn, server, now)
+        left = migration_steps.confirmed(conn, server, now)
         servers.set_status(conn, server.id, server.before or "", now)
         if by is not None:
             tasks.note(conn, server.id, CONFIRM, by, now, done=True)

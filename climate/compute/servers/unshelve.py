@@ -16,7 +16,7 @@ from climate.compute.scheduler.multi import UNSHELVE as AS_UNSHELVED
 from climate.compute.scheduler.placement_plan import Pick
 from climate.compute.servers import actions
 from climate.compute.servers.actions import By, TaskRequest
-from climate.compute.store.servers import resize, servers
+from climate.compute.store.servers import resize_and_shelve, servers
 
 
 def unshelve(
@@ -52,7 +52,7 @@ def _placed(
         request_data.check_place(conn, spec, compute.rules.options.default_zone)
     plan = claims.claim(compute, attempt, request_data.completed(conn, compute.rules, spec), 1, 1)
     pick, now = plan.picks[0], compute.now(conn)
-    resize.put_on(conn, server.id, pick.node_id)
+    resize_and_shelve.put_on(conn, server.id, pick.node_id)
     actions.record(conn, compute, server, TaskRequest(UNSHELVE), by)
     decisions.keep(conn, Decision(server.build_id, server.id, now, decisions.PLACED, plan.trail, attempt.lost))
     return pick

@@ -6,7 +6,7 @@ from uuid import uuid4
 
 from sqlalchemy import Connection
 
-from climate.compute import storage, volumes
+from climate.compute import volume_directory, volumes
 from climate.compute.context import Compute
 from climate.compute.errors import BadRequest, Busy, Conflict, NotFound, StaleToken, VirtError
 from climate.compute.models.server import REWIRE, SHELVED_OFFLOADED, WISHES, Server
@@ -144,7 +144,7 @@ def release(compute: Compute, server_id: str) -> None:
         result = rows.of_server(conn, server_id)
     for one in result:
         with suppress(BadRequest):
-            storage.release(volumes.directory(compute).home(one.backend, one.id))
+            volume_directory.release(volumes.directory(compute).home(one.backend, one.id))
 
 
 def settle(compute: Compute, server: Server, *, done: bool) -> None:
@@ -154,4 +154,4 @@ def settle(compute: Compute, server: Server, *, done: bool) -> None:
         rows.settle(conn, server.id, done=done)
     for one in gone:
         with suppress(BadRequest, VirtError):  # a process may still use it: it is unmounted with the deletion
-            storage.release(volumes.directory(compute).home(one.backend, one.id))
+            volume_directory.release(volumes.directory(compute).home(one.backend, one.id))

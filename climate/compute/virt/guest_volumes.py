@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from climate.compute import storage
+from climate.compute import volume_directory
 from climate.compute.virt.qemu import qmp
 
 FOLDER = "volumes"
@@ -38,11 +38,11 @@ class Attached:
 
     def disk(self) -> Path:
         """Return the disk file. Raise VirtError while the volume's folder is in use."""
-        return storage.disk(self.home)
+        return volume_directory.disk(self.home)
 
     def folder(self) -> Path:
         """Return the folder of the volume, mounted if possible."""
-        return storage.data(self.home)
+        return volume_directory.data(self.home)
 
     def block(self) -> dict[str, Any]:
         """Return QEMU's block device options."""

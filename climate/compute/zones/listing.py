@@ -7,7 +7,7 @@ from typing import Any
 from climate.compute.context import Compute
 from climate.compute.store.zones import servers as zone_servers
 from climate.compute.store.zones.servers import PlacedServer
-from climate.compute.zones import answers, routing
+from climate.compute.zones import answer_rewriting, routing
 from climate.compute.zones.client import ChildError, ChildRequest
 from climate.compute.zones.models import ChildZone
 from climate.compute.zones.routing import Outcome
@@ -88,7 +88,7 @@ def _own(
     owners = {server.server_id: server for server in placed if server.zone_id == zone.id}
     everybody = wanted.project_id is None
     return [
-        {**answers.server(entry, owners.get(entry["id"])), PRECOOKED: True}
+        {**answer_rewriting.server(entry, owners.get(entry["id"])), PRECOOKED: True}
         for entry in entries
         if everybody or entry["id"] in owners
     ]

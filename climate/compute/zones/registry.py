@@ -6,12 +6,12 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from climate.compute import changes
-from climate.compute.changes import ZONE, Change
+from climate.compute import audit
+from climate.compute.audit import ZONE, Change
 from climate.compute.context import Compute
 from climate.compute.errors import Conflict, NotFound
 from climate.compute.store.nodes import service_capabilities
-from climate.compute.store.zones import builds, child_zones, notifications
+from climate.compute.store.zones import builds, child_zones, notify_pollers
 from climate.compute.zones import capabilities
 from climate.compute.zones.models import ChildZone
 from climate.database.connections import reading
@@ -50,9 +50,9 @@ def add(compute: Compute, values: Mapping[str, Any]) -> ChildZone:
     sealed = {**values, "password": compute.zones.seal(values["password"])}
     with compute.engine.begin() as conn:
         made = child_zones.add(conn, sealed)
-        notifications.notify(conn, notifications.CHILDREN)
+        notify_pollers.notify(conn, notify_pollers.CHILDREN)
         if made is not None:
-            _announce(compute, conn, None, made, changes.secrets(values, SECRETS, changes.SET))
+            _announce(compute, conn, None, made, audit.secrets(values, SECRETS, audit.SET))
     if made is None:
         raise _registered(values["api_url"])
     return made
@@ -75,7 +75,7 @@ def change(compute: Compute, zone_id: int, values: Mapping[str, Any]) -> ChildZo
         if given:
             child_zones.change(conn, zone_id, given)
         after = _known(child_zones.get(conn, zone_id), zone_id)
-        _announce(compute, conn, before, after, changes.secrets(values, SECRETS, changes.CHANGED))
+        _announce(compute, conn, before, after, audit.secrets(values, SECRETS, audit.CHANGED))
         return after
 
 

@@ -10,7 +10,7 @@ from climate.compute.context import Compute
 from climate.compute.errors import ComputeError, NotFound, ZoneUnavailable
 from climate.compute.store.zones import child_zones, routes, servers
 from climate.compute.store.zones.servers import PlacedServer
-from climate.compute.zones import answers, loops, registry
+from climate.compute.zones import answer_rewriting, loops, registry
 from climate.compute.zones.client import ChildAnswer, ChildError, ChildRefused, ChildRequest, ChildTimeout
 from climate.compute.zones.models import FROM_USER, MOST_HOPS, SHARE, ChildZone
 from climate.database.connections import reading
@@ -123,8 +123,8 @@ def _ask_owner(compute: Compute, there: Children, placed: PlacedServer, request:
 
 def _cooked(answer: ChildAnswer, owner: PlacedServer | None = None) -> ChildAnswer:
     if answer.status == 403:
-        return replace(answer, body=answers.FORBIDDEN)
-    return replace(answer, body=answers.cooked(answer.body, owner))
+        return replace(answer, body=answer_rewriting.FORBIDDEN)
+    return replace(answer, body=answer_rewriting.cooked(answer.body, owner))
 
 
 def _search(compute: Compute, there: Children, server_id: str, request: ChildRequest) -> ChildAnswer:

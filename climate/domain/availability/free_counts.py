@@ -3,8 +3,8 @@
 from bisect import bisect_left, bisect_right
 from itertools import pairwise
 
+from climate.domain.availability.daily_windows import Span
 from climate.domain.availability.gaps import Steps
-from climate.domain.availability.openings import Span
 
 FEW = 10_000
 """Number of steps up to which their changes are counted; several steps may be at one time."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Protocol
 
-from climate.domain.availability.openings import Span
+from climate.domain.availability.daily_windows import Span
 
 FAR = 1 << 40
 """A time after all others."""

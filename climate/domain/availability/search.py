@@ -12,9 +12,9 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from heapq import heapify, heappop, heappush
 
+from climate.domain.availability.daily_windows import Span
 from climate.domain.availability.demands import Demand, Resources, SharedDemand, WholeDemand, latest_ends
 from climate.domain.availability.gaps import FAR, Steps, common
-from climate.domain.availability.openings import Span
 from climate.domain.errors import TooComplex
 from climate.domain.hosts import matching
 from climate.domain.hosts.matching import Unmatched

@@ -153,7 +153,7 @@ def _changed(place: HostPlace, fact: HostFact) -> HostPlace:
         case HostSwitched(_, on, _):
             return replace(place, on=on)
         case HostDescribed() | HostPowerSet() | HostPowerCleared():
-            return place  # properties and power of a host do not move it: see `climate.domain.hosts.host_facts`
+            return place  # properties and power of a host do not move it: see `climate.domain.hosts.folded_host`
         case HostRemoved():
             return replace(place, removed=True)
     raise ValueError(f"unknown fact {type(fact).__name__}")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from climate.domain.errors import NotAuthenticated
 from climate.identity import lookup
-from climate.identity.authentication import grants, sign_in
+from climate.identity.authentication import request_authentication, sign_in
 from climate.identity.authentication.tokens import Grant, seal
 from climate.identity.models import Scope, Who
 from climate.identity.store.revocations import TOKEN, USER
@@ -39,7 +39,7 @@ def token(identity: "Identity", name: str, password: str, address: str) -> str:
             raise
     else:
         plain = seal(identity.keys, sign_in.by_password(identity, Who(name=name), password, None, address))
-        if grants.of_token(identity, plain).project_id:
+        if request_authentication.of_token(identity, plain).project_id:
             return plain
     own = projects(identity, plain)
     return for_project(identity, plain, own[0].id) if own else plain
@@ -49,7 +49,7 @@ def projects(identity: "Identity", of_token: str) -> Sequence[OwnProject]:
     """Return the projects for which the holder of a token can get another one, by name."""
     if identity.external is not None:
         return [OwnProject(*one) for one in sorted(identity.external.projects(of_token), key=lambda one: one[1])]
-    user_id = grants.of_token(identity, of_token).user_id
+    user_id = request_authentication.of_token(identity, of_token).user_id
     return [OwnProject(one.id, one.name) for one in lookup.usable_projects(identity, user_id)]
 
 
@@ -58,7 +58,7 @@ def for_project(identity: "Identity", old: str, project_id: str) -> str:
     if identity.external is not None:
         return identity.external.exchange(old, project_id)
     scope: Scope = Who(id=project_id)
-    return seal(identity.keys, sign_in.by_token(identity, grants.of_token(identity, old), scope))
+    return seal(identity.keys, sign_in.by_token(identity, request_authentication.of_token(identity, old), scope))
 
 
 def sign_out(identity: "Identity", last: str, *, everywhere: bool = False) -> None:
@@ -66,7 +66,7 @@ def sign_out(identity: "Identity", last: str, *, everywhere: bool = False) -> No
     if identity.external is not None:
         identity.external.sign_out(last)
         return
-    grant: Grant = grants.of_token(identity, last)
+    grant: Grant = request_authentication.of_token(identity, last)
     kind, subject = (USER, grant.user_id) if everywhere else (TOKEN, grant.audit_ids[-1])
     with identity.engine.begin() as conn:
         identity.revoke(conn, kind, subject, grant.user_id)

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from climate.domain.errors import Conflict, NotFound
 from climate.domain.policy import ADMIN, Caller
-from climate.identity import admin, clouds, lookup, private_files, roles
+from climate.identity import clouds, lookup, private_files, projects_and_users, roles
 from climate.identity.clouds import Known
 from climate.identity.initial_accounts import USERS, kept_password, password_file
 from climate.identity.service import Identity
@@ -31,12 +31,12 @@ def reset_admin_password(identity: Identity, settings: Settings, password: str, 
     user = next((one for one in lookup.users(identity, NAME) if one.domain_id is None), None)
     if user is None:
         raise NotFound(f"There is no user {NAME}; the next start of `climate up` creates it with a new password")
-    admin.change_user(identity, RECOVERY, user.id, {"password": password, "enabled": True})
+    projects_and_users.change_user(identity, RECOVERY, user.id, {"password": password, "enabled": True})
     project = next((one for one in lookup.projects(identity, NAME) if one.domain_id is None), None)
     if project is None:
-        project = admin.create_project(identity, RECOVERY, admin.NewProject(NAME))
+        project = projects_and_users.create_project(identity, RECOVERY, projects_and_users.NewProject(NAME))
     if not project.enabled:
-        admin.change_project(identity, RECOVERY, project.id, {"enabled": True})
+        projects_and_users.change_project(identity, RECOVERY, project.id, {"enabled": True})
     roles.give(identity, RECOVERY, Holder(user.id), project.id, ADMIN)
     private_files.write(password_file(settings.home, NAME), password + "\n")
     return write_clouds(settings, echo, fresh=NAME)

@@ -7,7 +7,7 @@ from typing import Any
 
 from climate.domain.errors import NotAuthenticated, Unavailable
 from climate.domain.policy import Caller, Policy
-from climate.identity.authentication.grants import NOT_A_TOKEN, Headers
+from climate.identity.authentication.request_authentication import NOT_A_TOKEN, Headers
 from climate.identity.authentication.tokens import LONGEST, Grant
 from climate.identity.keystone.connection import FOREIGN, Keystone
 from climate.identity.keystone.token_cache import TokenCache

@@ -18,7 +18,7 @@ from climate.domain.planning import holds
 from climate.domain.policy import Caller, require
 from climate.domain.status import EventKind
 from climate.service.availability import offers
-from climate.service.leases import holds as held_leases
+from climate.service.leases import confirmation as held_leases
 from climate.service.leases import lease_pools, leases
 from climate.service.leases.leases import Order
 from climate.service.notifications import delivery

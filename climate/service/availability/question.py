@@ -10,8 +10,8 @@ from sqlalchemy import Connection
 from climate.context import Climate
 from climate.database.connections import reading
 from climate.domain import limits as limit_rules
+from climate.domain.availability.daily_windows import Window, openings
 from climate.domain.availability.demands import ADDRESSES, AMOUNTS, HOSTS, Demand, Horizon, SharedDemand, WholeDemand
-from climate.domain.availability.openings import Window, openings
 from climate.domain.availability.search import Candidate, Mode, Question
 from climate.domain.errors import InvalidInput, LimitExceeded
 from climate.domain.events import lease_events
@@ -79,16 +79,16 @@ class Searchable(Protocol):
     def demand(self, conn: Connection, ask: Ask, horizon: Horizon) -> Demand | None: ...
 
 
-def refuse_elsewhere(wanted: Wanted, parts: Sequence[planning.Part]) -> None:
+def refuse_elsewhere(wanted: Wanted, requested: Sequence[planning.Requested]) -> None:
     """Raise InvalidInput for reservations that cannot be searched for."""
     if not wanted.reservations:
         raise InvalidInput("reservations must not be empty: say what to search for")
-    for part in parts:
-        named = [name for name in ELSEWHERE if part.spec.get(name)]
+    for item in requested:
+        named = [name for name in ELSEWHERE if item.spec.get(name)]
         if named:
             raise InvalidInput(f"{named[0]} cannot be searched for: the search covers the hosts of this deployment")
-        if not hasattr(part.plugin, "demand"):
-            kind = part.plugin.resource_type
+        if not hasattr(item.plugin, "demand"):
+            kind = item.plugin.resource_type
             raise InvalidInput(f"Reservations of the type {kind} cannot be searched for: its plugin has no search")
 
 
@@ -97,7 +97,7 @@ def read(
     climate: Climate,
     caller: Caller,
     wanted: Wanted,
-    parts: Sequence[planning.Part],
+    requested: Sequence[planning.Requested],
     portion: Period,
 ) -> Known:
     """Read the free times of a portion of the time in question, and the rules of the project."""
@@ -105,12 +105,12 @@ def read(
     now = climate.other_time(conn) or rules.time
     agreed = pool_settings.of(conn, climate.settings, rules.terms).of_a_lease
     period = Period(portion.start, portion.start + wanted.length)
-    ask = planning.under(Ask({}, period, caller, climate.settings), agreed, parts)
+    ask = planning.under(Ask({}, period, caller, climate.settings), agreed, requested)
     horizon = Horizon(portion, now, wanted.in_maintenance)
     demands = []
-    for part in parts:
-        plugin = cast("Searchable", part.plugin)
-        demands.append(plugin.demand(conn, _of(ask, part), horizon))
+    for item in requested:
+        plugin = cast("Searchable", item.plugin)
+        demands.append(plugin.demand(conn, _of(ask, item), horizon))
     values = {limit: rule.value for limit, rule in rules.limits.items() if rule.value != NO_LIMIT}
     values = {limit: value for limit, value in values.items() if limit not in (Limit.HELD_LEASES, Limit.WAITING_LEASES)}
     days, use = timedelta(days=climate.settings.limit_period_days), NOTHING
@@ -120,9 +120,9 @@ def read(
     return Known(now, demands, ProjectRules(caller, tuple(demands), values, use, now, days, ask.grace_of_lease))
 
 
-def _of(ask: Ask, part: planning.Part) -> Ask:
+def _of(ask: Ask, item: planning.Requested) -> Ask:
     return Ask(
-        part.spec, ask.period, ask.caller, ask.settings, terms=ask.terms, grace_of_lease=ask.grace_of_lease, soon=True
+        item.spec, ask.period, ask.caller, ask.settings, terms=ask.terms, grace_of_lease=ask.grace_of_lease, soon=True
     )
 
 

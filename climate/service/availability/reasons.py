@@ -249,11 +249,13 @@ def _replaced(inquiry: Inquiry, place: int, spec: Mapping[str, object]) -> Inqui
 
 def _asked(inquiry: Inquiry, given: Sequence[Mapping[str, object]]) -> Inquiry:
     """Return the search for other reservations of the same types; what the cloud added to them stays."""
-    parts = [
-        planning.Part(part.plugin, {**part.spec, **{name: v for name, v in spec.items() if name != "resource_type"}})
-        for part, spec in zip(inquiry.parts, given, strict=True)
+    requested = [
+        planning.Requested(
+            item.plugin, {**item.spec, **{name: v for name, v in spec.items() if name != "resource_type"}}
+        )
+        for item, spec in zip(inquiry.requested, given, strict=True)
     ]
-    return inquiry.changed(_single(replace(inquiry.wanted, reservations=given)), parts)
+    return inquiry.changed(_single(replace(inquiry.wanted, reservations=given)), requested)
 
 
 def _spelled(length: timedelta) -> str:

@@ -68,7 +68,7 @@ class Inquiry:
     climate: Climate
     caller: Caller
     wanted: Wanted
-    parts: Sequence[planning.Part]
+    requested: Sequence[planning.Requested]
     refusals: list[ClimateError] = field(default_factory=list)
     """Refusals of periods that seemed to fit."""
     portions: dict[Period, Known] = field(default_factory=dict)
@@ -79,13 +79,13 @@ class Inquiry:
         portion = portion or self.wanted.whole
         if portion not in self.portions:
             with reading(self.climate.engine) as conn:
-                found = question.read(conn, self.climate, self.caller, self.wanted, self.parts, portion)
+                found = question.read(conn, self.climate, self.caller, self.wanted, self.requested, portion)
             self.portions[portion] = found
         return self.portions[portion]
 
-    def changed(self, wanted: Wanted, parts: Sequence[planning.Part] | None = None) -> "Inquiry":
+    def changed(self, wanted: Wanted, requested: Sequence[planning.Requested] | None = None) -> "Inquiry":
         """Return another search of the same caller."""
-        return Inquiry(self.climate, self.caller, wanted, self.parts if parts is None else parts)
+        return Inquiry(self.climate, self.caller, wanted, self.requested if requested is None else requested)
 
 
 def prepare(climate: Climate, caller: Caller, wanted: Wanted) -> Inquiry:
@@ -101,15 +101,15 @@ def prepare(climate: Climate, caller: Caller, wanted: Wanted) -> Inquiry:
     with reading(climate.engine) as conn:
         if wanted.earliest < climate.now(conn) - leases.GRACE:
             raise InvalidInput("earliest must be later than the current date")
-    parts = planning.parts(climate, wanted.reservations)
-    question.refuse_elsewhere(wanted, parts)
-    return Inquiry(climate, caller, wanted, planning.checked(climate, caller, parts, wanted.latest))
+    requested = planning.requested(climate, wanted.reservations)
+    question.refuse_elsewhere(wanted, requested)
+    return Inquiry(climate, caller, wanted, planning.checked(climate, caller, requested, wanted.latest))
 
 
 def find(inquiry: Inquiry) -> Found:
     """Return the offers and the free counts; a search that wants no offer tries no period."""
     found = tuple(_accepted(inquiry, _candidates(inquiry))) if inquiry.wanted.offers else ()
-    free = _free(inquiry.read(), inquiry.wanted) if inquiry.wanted.points else tuple(None for _ in inquiry.parts)
+    free = _free(inquiry.read(), inquiry.wanted) if inquiry.wanted.points else tuple(None for _ in inquiry.requested)
     return Found(found, free, _last_refusal(inquiry))
 
 
@@ -150,57 +150,59 @@ def _accepted(inquiry: Inquiry, possible: Iterator[tuple[Known, Candidate]]) -> 
 
 def _offer(inquiry: Inquiry, known: Known, candidate: Candidate) -> Offer | ClimateError:
     """Plan the lease as it would be created, and return the offer of it or the refusal."""
-    parts = _narrowed(inquiry.parts, known, candidate)
+    requested = _narrowed(inquiry.requested, known, candidate)
     period = Period(moment(candidate.start), moment(candidate.end))
     order = Order("offer", period.start, period.end)
     try:
-        planned = leases.rehearse(inquiry.climate, inquiry.caller, order, parts)
+        planned = leases.rehearse(inquiry.climate, inquiry.caller, order, requested)
     except REFUSALS as refusal:
         return refusal
-    candidate = _as_planned(parts, known, candidate, planned)
-    parts = _narrowed(inquiry.parts, known, candidate)
-    given = [_as_asked(one, part) for one, part in zip(inquiry.wanted.reservations, parts, strict=True)]
+    candidate = _as_planned(requested, known, candidate, planned)
+    requested = _narrowed(inquiry.requested, known, candidate)
+    given = [_as_asked(one, item) for one, item in zip(inquiry.wanted.reservations, requested, strict=True)]
     sealed = offers.seal(inquiry.climate, inquiry.caller, period, given, known.now)
     expires = offers.expiry(period.start, known.now)
-    return Offer(sealed, period.start, period.end, expires, _counts(parts, known, candidate), candidate.cost)
+    return Offer(sealed, period.start, period.end, expires, _counts(requested, known, candidate), candidate.cost)
 
 
-def _as_planned(parts: Sequence[planning.Part], known: Known, candidate: Candidate, planned: Lease) -> Candidate:
+def _as_planned(
+    requested: Sequence[planning.Requested], known: Known, candidate: Candidate, planned: Lease
+) -> Candidate:
     """Return the candidate with the numbers of hosts of the plan.
 
     They may be smaller: the plan knows more than the search, and grants fewer hosts where a range allows that.
     """
     counts, result = iter(candidate.counts), []
-    for part, demand, reservation in zip(parts, known.demands, planned.reservations, strict=True):
+    for item, demand, reservation in zip(requested, known.demands, planned.reservations, strict=True):
         if demand is not None:
             count = next(counts)
-            result.append(min(count, len(reservation.hosts)) if "max" in part.spec else count)
+            result.append(min(count, len(reservation.hosts)) if "max" in item.spec else count)
     return replace(candidate, counts=tuple(result))
 
 
-def _narrowed(parts: Sequence[planning.Part], known: Known, candidate: Candidate) -> list[planning.Part]:
+def _narrowed(requested: Sequence[planning.Requested], known: Known, candidate: Candidate) -> list[planning.Requested]:
     """Return the reservations with no more than the candidate has for them, so that limits are kept."""
     counts = iter(candidate.counts)
     result = []
-    for part, demand in zip(parts, known.demands, strict=True):
+    for item, demand in zip(requested, known.demands, strict=True):
         count = next(counts) if demand is not None else None
-        spec = {**part.spec, "max": count} if count is not None and "max" in part.spec else part.spec
-        result.append(replace(part, spec=spec))
+        spec = {**item.spec, "max": count} if count is not None and "max" in item.spec else item.spec
+        result.append(replace(item, spec=spec))
     return result
 
 
-def _as_asked(given: Mapping[str, object], part: planning.Part) -> dict[str, object]:
+def _as_asked(given: Mapping[str, object], item: planning.Requested) -> dict[str, object]:
     """Return a reservation as a request has it, with the number of the plan; the cloud adds the rest anew."""
-    return {name: part.spec.get(name, value) if name == "max" else value for name, value in given.items()}
+    return {name: item.spec.get(name, value) if name == "max" else value for name, value in given.items()}
 
 
-def _counts(parts: Sequence[planning.Part], known: Known, candidate: Candidate) -> tuple[Offered, ...]:
+def _counts(requested: Sequence[planning.Requested], known: Known, candidate: Candidate) -> tuple[Offered, ...]:
     counts = iter(candidate.counts)
     return tuple(
-        Offered(part.plugin.resource_type, None, None)
+        Offered(item.plugin.resource_type, None, None)
         if demand is None
-        else Offered(part.plugin.resource_type, next(counts), demand.number(candidate.start, candidate.end))
-        for part, demand in zip(parts, known.demands, strict=True)
+        else Offered(item.plugin.resource_type, next(counts), demand.number(candidate.start, candidate.end))
+        for item, demand in zip(requested, known.demands, strict=True)
     )
 
 

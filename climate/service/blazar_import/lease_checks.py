@@ -10,8 +10,7 @@ from climate.domain.hosts.capacity import Size
 from climate.domain.period import Period
 from climate.domain.status import LEASE_STATUS, EventStatus
 from climate.plugin import not_loaded
-from climate.service.blazar_import import conversion
-from climate.service.blazar_import.conversion import ConvertedReservation
+from climate.service.blazar_import import reservation_conversion
 from climate.service.blazar_import.records import (
     BEFORE_END,
     DONE,
@@ -25,6 +24,7 @@ from climate.service.blazar_import.records import (
     BlazarHost,
     BlazarLease,
 )
+from climate.service.blazar_import.reservation_conversion import ConvertedReservation
 
 EARLIEST, LATEST = datetime(2000, 1, 1, tzinfo=UTC), datetime(2199, 12, 31, tzinfo=UTC)
 """Bounds of the periods that climate stores."""
@@ -59,9 +59,9 @@ class ConvertedLease:
 def convert(lease: BlazarLease, types: AbstractSet[str], *, has_groups: bool = True) -> ConvertedLease:
     """Convert a lease; raise NotKept for one that climate cannot keep. `types` are those that have a plugin."""
     try:
-        number = conversion.uuid_of(lease.id, "lease")
+        number = reservation_conversion.uuid_of(lease.id, "lease")
         for event in lease.events:
-            conversion.uuid_of(event.id, "event")
+            reservation_conversion.uuid_of(event.id, "event")
     except InvalidInput as error:
         raise NotKept(str(error), REPAIR) from None
     _check_status(lease)
@@ -75,7 +75,7 @@ def convert(lease: BlazarLease, types: AbstractSet[str], *, has_groups: bool = T
             remedy = f"{not_loaded(one.resource_type)}; or let the lease end in Blazar"
             raise NotKept(f"climate has no plugin for its resource type {one.resource_type!r}", remedy)
     try:
-        reservations = tuple(map(conversion.convert, lease.reservations))
+        reservations = tuple(map(reservation_conversion.convert, lease.reservations))
     except InvalidInput as error:
         raise NotKept(str(error), REPAIR) from None
     if not has_groups and not lease.is_over and not lease.has_begun:

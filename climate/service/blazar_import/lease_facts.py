@@ -19,9 +19,9 @@ from climate.domain.facts import (
     ReservationChanged,
 )
 from climate.domain.status import SKIPPED
-from climate.service.blazar_import.conversion import ConvertedReservation
 from climate.service.blazar_import.lease_checks import ConvertedLease
 from climate.service.blazar_import.records import ADDRESSES, BEFORE_END, DONE, END, ERROR, START, UNDONE, BlazarEvent
+from climate.service.blazar_import.reservation_conversion import ConvertedReservation
 from climate.store.leases.leases import AHEAD_OF_ITS_START
 
 FAILED = "FAILED"

@@ -11,10 +11,10 @@ from uuid import UUID
 from climate.cloud import FREEPOOL
 from climate.domain.errors import InvalidInput
 from climate.domain.hosts.pools import BOOKABLE, HostPlace, Pool
-from climate.service.blazar_import import conversion, lease_checks
-from climate.service.blazar_import.conversion import ConvertedReservation, check_ipv4
+from climate.service.blazar_import import lease_checks, reservation_conversion
 from climate.service.blazar_import.lease_checks import ConvertedLease
 from climate.service.blazar_import.records import HOSTS, BlazarAddress, BlazarData, BlazarHost, BlazarLease
+from climate.service.blazar_import.reservation_conversion import ConvertedReservation, check_ipv4
 from climate.service.blazar_import.timelines import Entry, Timelines
 from climate.service.hosts.inventory import check_names
 
@@ -269,7 +269,7 @@ class _Draft:
             number = self.present.addresses.get((record.network_id, record.address))
             try:
                 check_ipv4(record.address)
-                conversion.uuid_of(record.id, "row")
+                reservation_conversion.uuid_of(record.id, "row")
             except InvalidInput as error:
                 self.refuse(OF_ADDRESS, record.id, record.address, str(error), "delete it and its leases in Blazar")
                 continue

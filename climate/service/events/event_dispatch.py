@@ -14,7 +14,7 @@ from sqlalchemy import Connection
 
 from climate.context import Climate
 from climate.database.connections import reading
-from climate.domain.events import event_progress, lease_events
+from climate.domain.events import lease_events, share_transitions
 from climate.domain.events.lease_events import Verdict
 from climate.domain.facts import ClaimedShare, Fact
 from climate.domain.hosts.pools import Transition
@@ -22,7 +22,7 @@ from climate.domain.lease import Lease, fold
 from climate.domain.policy import Caller
 from climate.domain.status import EventKind
 from climate.service.events.event_shares import QUEUE, Outcome, facts_of, queue_of
-from climate.service.leases import repair
+from climate.service.leases import broken_leases
 from climate.service.notifications import delivery
 from climate.service.notifications import messages as telling
 from climate.store.leases import claim_portions, due_events, event_claims, leases, queue_limits
@@ -82,7 +82,7 @@ def claim(
     try:
         return _claim(climate, by, cursor, limit, ahead)
     except Exception as error:
-        if not repair.is_its_own(error):
+        if not broken_leases.is_its_own(error):
             raise
         log.warning("batch claim failed; claiming events one by one", error=type(error).__name__)
     return _claim_singly(climate, by, cursor, min(limit, ahead), alive)
@@ -99,9 +99,9 @@ def _claim_singly(climate: Climate, by: str, cursor: Cursor, limit: int, alive: 
                 now = climate.now(conn)
                 count += _mark(conn, climate, by, due_events.lock(conn, now, [one.event_id], 1), now)
         except Exception as error:
-            if not repair.is_its_own(error):
+            if not broken_leases.is_its_own(error):
                 raise
-            repair.put_aside(climate, one.lease_id, error)
+            broken_leases.put_aside(climate, one.lease_id, error)
         alive()
     return Claimed(count, more=True)
 
@@ -172,7 +172,7 @@ def _most_urgent(leases: Iterable[Lease], may_run: Collection[UUID], now: dateti
     for lease in leases:
         event = next((event for event in lease_events.due(lease, now) if event.id in may_run), None)
         if event is not None:
-            yield _Ready(lease, event.id, event_progress.wanted(lease, event))
+            yield _Ready(lease, event.id, share_transitions.wanted(lease, event))
 
 
 def _refuse_claimed(ready: Iterable[_Ready], chosen: Iterable[Due]) -> None:
@@ -242,7 +242,7 @@ def rescue(climate: Climate, by: str, holds: int = HOLDS) -> int:
     try:
         return _rescue(climate, by, RESCUED, holds)
     except Exception as error:
-        if not repair.is_its_own(error):
+        if not broken_leases.is_its_own(error):
             raise
         log.warning("batch rescue failed; rescuing events one by one", error=type(error).__name__)
     return _rescue_singly(climate, by)
@@ -257,9 +257,9 @@ def _rescue_singly(climate: Climate, by: str) -> int:
         try:
             count += _rescue(climate, by, 1, HOLDS, one.event_id)
         except Exception as error:
-            if not repair.is_its_own(error):
+            if not broken_leases.is_its_own(error):
                 raise
-            repair.put_aside(climate, one.lease_id, error)
+            broken_leases.put_aside(climate, one.lease_id, error)
     return count
 
 

@@ -23,7 +23,7 @@ from climate.domain.hosts.pools import HostPlace, OnEnd
 from climate.domain.lease import Lease, Reservation
 from climate.domain.status import EventKind
 from climate.service import transaction
-from climate.service.events import cloud_steps, events, handover
+from climate.service.events import cloud_steps, events, host_handover
 from climate.service.events.claim_heartbeat import ClaimHeartbeat
 from climate.service.events.event_shares import Outcome, queue_of
 from climate.service.events.events import Run, RunEffect
@@ -253,7 +253,7 @@ def _has_hosts_only(reservation: Reservation) -> bool:
 
 def _are_ready(run: Run, supplies: Mapping[int, Supply]) -> bool:
     """Return whether all hosts can be handed over, and are up."""
-    lacking = (handover.lacking(r, _held(run, r), patient=False) for r in run.lease.reservations)
+    lacking = (host_handover.lacking(r, _held(run, r), patient=False) for r in run.lease.reservations)
     up = (
         place.host not in supplies or (place.on and not switching.is_going(place, supplies[place.host]))
         for place in run.places.values()

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from sqlalchemy import Connection
 
-from climate.domain.events import event_progress
+from climate.domain.events import share_transitions
 from climate.domain.events.event_share import Share
 from climate.domain.facts import EventSharePutBack, Fact
 from climate.domain.lease import Lease
@@ -28,14 +28,13 @@ def facts_of(conn: Connection, lease: Lease, claim: Message, by: str, outcome: O
 
     The lease is locked. A share that is put back while others are in progress is claimed under a new token.
     """
-    share = event_progress.claimed_share(lease.event(claim.event_id), claim.token)
+    share = share_transitions.claimed_share(lease.event(claim.event_id), claim.token)
     if share is None:
         return list(outcome(lease, now))
-    happened = list(
-        event_progress.as_share_facts(share, outcome(event_progress.with_share_only(lease, claim.event_id, share), now))
-    )
+    alone = share_transitions.with_share_only(lease, claim.event_id, share)
+    happened = list(share_transitions.as_share_facts(share, outcome(alone, now)))
     if not event_claims.others(conn, claim.event_id):
-        return event_progress.settled(lease, claim.event_id, happened, now)
+        return share_transitions.settled(lease, claim.event_id, happened, now)
     return [_anew(conn, fact, share, by) if isinstance(fact, EventSharePutBack) else fact for fact in happened]
 
 

@@ -13,8 +13,8 @@ from structlog.contextvars import bound_contextvars
 from climate.cloud import CloudError, Fenced, NotYet, Refused
 from climate.context import Climate
 from climate.database.connections import reading
-from climate.domain.events import event_progress
 from climate.domain.events import lease_events as schedule
+from climate.domain.events import share_transitions
 from climate.domain.events.event import Event
 from climate.domain.events.lease_events import AdditionalEvent, Verdict
 from climate.domain.facts import Fact
@@ -25,12 +25,12 @@ from climate.domain.policy import Caller, require
 from climate.domain.status import EventKind, HoldState
 from climate.plugin import Lent, ResourcePlugin, not_loaded
 from climate.service import transaction
-from climate.service.events import handover, preparation
+from climate.service.events import host_handover, host_power_on
 from climate.service.events.claim_heartbeat import ClaimHeartbeat
 from climate.service.events.cloud_steps import Steps
 from climate.service.events.event_dispatch import system
 from climate.service.events.event_shares import Outcome, facts_of
-from climate.service.hosts import lease_moves
+from climate.service.hosts import lease_transitions
 from climate.service.lease_tree import parts
 from climate.service.leases.leases import is_soon
 from climate.service.notifications import delivery, messages
@@ -77,7 +77,7 @@ class Run:
     @property
     def reservations(self) -> tuple[Reservation, ...]:
         """Return the reservations of the run: all, or those of the type of its share."""
-        share = event_progress.claimed_share(self.event, self.token)
+        share = share_transitions.claimed_share(self.event, self.token)
         own = self.lease.reservations
         return own if share is None else tuple(r for r in own if r.resource_type == share.resource_type)
 
@@ -133,7 +133,7 @@ def _begin(climate: Climate, event_id: UUID, token: int, worker: str) -> Run | N
         lease = leases.of_event(conn, event_id)
         held = pool_membership.of(conn, {host for r in lease.reservations for host in r.hosts})
         event = lease.event(event_id)
-        promised = lease_moves.promised_on(conn, lease) if event.kind is EventKind.END else frozenset()
+        promised = lease_transitions.promised_on(conn, lease) if event.kind is EventKind.END else frozenset()
         amounts = {hold.number for r in lease.reservations for hold in r.amounts}
         backends = inventory_pools.backends(conn, amounts) if amounts else {}
     return Run(climate, lease, event, token, worker, now, held, promised, backends)
@@ -173,7 +173,7 @@ def _hook(begun: Run, steps: Steps, reservation: Reservation) -> list[HostPlace]
         _on_event(plugin, steps, lent_of(begun, reservation, tuple(place.name for place in held)), begun.event)
         return []
     if kind is EventKind.PREPARE:
-        preparation.bring_up(begun.climate, held)
+        host_power_on.bring_up(begun.climate, held)
         return []
     out = _left_out(begun, reservation, held) if kind in HANDS_OVER else []
     # healing hands over to the degraded lease the hosts that it finds, or that return
@@ -191,7 +191,7 @@ def _left_out(begun: Run, reservation: Reservation, held: Sequence[HostPlace]) -
     """
     limit = timedelta(seconds=begun.climate.settings.wait_seconds)
     patient = not schedule.has_waited(begun.event, begun.begun, limit)
-    return handover.bring_up(begun.climate, reservation, held, patient=patient)
+    return host_handover.bring_up(begun.climate, reservation, held, patient=patient)
 
 
 def _on_event(plugin: ResourcePlugin, steps: Steps, lent: Lent, event: Event) -> None:
@@ -204,7 +204,7 @@ def _on_event(plugin: ResourcePlugin, steps: Steps, lent: Lent, event: Event) ->
 def lent_of(begun: Run, reservation: Reservation, names: tuple[str, ...]) -> Lent:
     lease = begun.lease
     started = lease.event(EventKind.START).is_done_for(reservation.resource_type)
-    cleaned = lease_moves.cleaning_time(begun.climate.settings) is not None
+    cleaned = lease_transitions.cleaning_time(begun.climate.settings) is not None
     lent = [place for place in begun.places.values() if (place.pool, place.reservation_id) == (LENT, reservation.id)]
     return Lent(
         lease.id,
@@ -238,7 +238,7 @@ def outcome_of(begun: Run, troubles: Sequence[Exception], lacking: Mapping[UUID,
             schedule.wait(lease, event_id, now, said, limit)
             or schedule.fall_short(lease, event_id, now, f"waited too long: {said}", climate.chance())
         ]
-    return lambda lease, now: [*schedule.finish(lease, event_id, now), *handover.marks(lease, lacking, now)]
+    return lambda lease, now: [*schedule.finish(lease, event_id, now), *host_handover.marks(lease, lacking, now)]
 
 
 def settle(begun: Run, done: Sequence[str], outcome: Outcome) -> None:
@@ -272,7 +272,7 @@ def write(conn: Connection, climate: Climate, happened: Sequence[RunEffect], now
     # These facts come from the results only, not from rows, so the journal need not be folded for them.
     after = leases.record_many(conn, author, [(one.lease, one.facts) for one in happened])
     transitions = [Transition(one.lease, lease, now, one.run.token) for one, lease in zip(happened, after, strict=True)]
-    moved = lease_moves.follow_all(conn, climate, author, transitions)
+    moved = lease_transitions.follow_all(conn, climate, author, transitions)
     notices = [
         notice
         for transition, own in zip(transitions, moved, strict=True)

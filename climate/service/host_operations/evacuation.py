@@ -22,8 +22,8 @@ from climate.domain.notifications import Notice
 from climate.power import OFF
 from climate.service.host_operations.round_settings import HANDS_ON
 from climate.service.notifications import delivery
-from climate.service.power import executor, switching
-from climate.service.power.executor import Job
+from climate.service.power import parallel_requests, switching
+from climate.service.power.parallel_requests import Job
 from climate.service.transaction import run
 from climate.store.hosts import pool_membership, power
 from climate.store.leases import event_claims
@@ -109,7 +109,7 @@ def _decided(climate: Climate, cases: Sequence[_Case]) -> list[Job]:
 
 def _fenced(climate: Climate, jobs: Sequence[Job]) -> frozenset[int]:
     """Cut the power of the hosts; return those whose power supplies report OFF."""
-    seen = [one for part in executor.ask(climate, jobs) for one in part]
+    seen = [one for part in parallel_requests.ask(climate, jobs) for one in part]
     for one in seen:
         if one.state != OFF:
             log.warning("failed host not fenced yet", host=one.job.place.name, state=one.state, error=one.error)

@@ -16,7 +16,7 @@ from climate.domain.hosts.pools import HostPlace, Pool
 from climate.domain.notifications import Notice
 from climate.domain.period import Period
 from climate.domain.policy import Caller, require
-from climate.service.host_operations.lease_evacuation import Evacuation, clear, lock_leases, when
+from climate.service.host_operations.leases_off_host import ClearRequest, clear, lock_leases, when
 from climate.service.host_operations.recovery import Return, bring_back
 from climate.service.host_operations.round_settings import AUTHOR
 from climate.service.hosts import reconcile
@@ -88,7 +88,7 @@ def _insert_windows(conn: Connection, climate: Climate, caller: Caller, orders: 
     locked = lock_leases(conn, (window for order, window in asked if order.force))
     hosts = frozenset(window.host for _, window in asked)
     return [
-        _planned(conn, climate, order, Evacuation(window, caller, order.force, now, hosts, locked))
+        _planned(conn, climate, order, ClearRequest(window, caller, order.force, now, hosts, locked))
         for order, window in asked
     ]
 
@@ -100,7 +100,7 @@ def _window(caller: Caller, order: Order, place: HostPlace, now: datetime) -> Wi
     return replace(window, move_servers=order.move_servers)
 
 
-def _planned(conn: Connection, climate: Climate, order: Order, wanted: Evacuation) -> Planned:
+def _planned(conn: Connection, climate: Climate, order: Order, wanted: ClearRequest) -> Planned:
     window, moved = wanted.window, clear(conn, climate, wanted)
     if not moved:  # otherwise its lease released it
         _refuse_moved(order, pool_membership.get(conn, window.host, lock=True))
@@ -146,14 +146,14 @@ def _change_window(conn: Connection, climate: Climate, caller: Caller, window_id
     reason = window.reason if changes.reason is None else _reason(changes.reason)
     moved_away = window.move_servers if changes.move_servers is None else changes.move_servers
     after = replace(window, during=during, reason=reason, updated_at=now, move_servers=moved_away)
-    moved = _cleared(conn, climate, Evacuation(after, caller, changes.force, now)) if during != window.during else ()
+    moved = _cleared(conn, climate, ClearRequest(after, caller, changes.force, now)) if during != window.during else ()
     maintenance.change(conn, caller, after, now)
     if window.state is ACTIVE:
         _record_new_end(conn, caller, after, now)
     return Planned(after, moved)
 
 
-def _cleared(conn: Connection, climate: Climate, wanted: Evacuation) -> tuple[Outcome, ...]:
+def _cleared(conn: Connection, climate: Climate, wanted: ClearRequest) -> tuple[Outcome, ...]:
     locked = lock_leases(conn, [wanted.window]) if wanted.force else frozenset()
     return clear(conn, climate, replace(wanted, locked=locked))
 

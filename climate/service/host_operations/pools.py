@@ -170,23 +170,23 @@ def _check(climate: Climate, name: str, value: object) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class Page:
     """Page of a list: up to `limit` hosts after the one with the number `marker`."""
 
     marker: int | None = None
     limit: int | None = None
 
 
-def _part(conn: Connection, pool: Pool, part: Part) -> Sequence[HostPlace]:
+def _page(conn: Connection, pool: Pool, page: Page) -> Sequence[HostPlace]:
     """Read a page; the marker may have left the pool since the page before."""
-    if part.marker is not None and not pool_membership.of(conn, [part.marker]):
-        raise InvalidInput(f"marker {part.marker} is not the id of a host")
-    rest = [place for place in pool_membership.listed(conn, pool) if part.marker is None or place.host > part.marker]
-    return rest if part.limit is None else rest[: part.limit]
+    if page.marker is not None and not pool_membership.of(conn, [page.marker]):
+        raise InvalidInput(f"marker {page.marker} is not the id of a host")
+    rest = [place for place in pool_membership.listed(conn, pool) if page.marker is None or place.host > page.marker]
+    return rest if page.limit is None else rest[: page.limit]
 
 
 def hosts_of(
-    climate: Climate, caller: Caller, pool: Pool, part: Part = Part(), *, servers: bool | None = None
+    climate: Climate, caller: Caller, pool: Pool, page: Page = Page(), *, servers: bool | None = None
 ) -> list[Resident]:
     """Return the hosts of a pool, in the order of their numbers, in a constant number of statements.
 
@@ -194,7 +194,7 @@ def hosts_of(
     one to leave. The number of servers on hosts of the multi-tenant pool is always included.
     """
     require(caller, "pools:get")
-    residents = run(climate, _read_hosts, climate, pool, part)
+    residents = run(climate, _read_hosts, climate, pool, page)
     asked = pool in (Pool.RECYCLING, Pool.DRAINING) if servers is None else servers
     if asked:
         return [_with_servers(one, multi_tenant.servers_on(climate, one.place.name)) for one in residents]
@@ -213,8 +213,8 @@ def _read_host(conn: Connection, climate: Climate, host: int) -> Resident:
     return replace(_residents(conn, climate, place.pool, [place])[0], promises=pools.held(conn, [host]))
 
 
-def _read_hosts(conn: Connection, climate: Climate, pool: Pool, part: Part) -> list[Resident]:
-    return _residents(conn, climate, pool, _part(conn, pool, part))
+def _read_hosts(conn: Connection, climate: Climate, pool: Pool, page: Page) -> list[Resident]:
+    return _residents(conn, climate, pool, _page(conn, pool, page))
 
 
 def _residents(conn: Connection, climate: Climate, pool: Pool, result: Sequence[HostPlace]) -> list[Resident]:
@@ -255,25 +255,25 @@ def backlog(
     caller: Caller,
     pool: Pool,
     between: tuple[datetime | None, datetime | None] = (None, None),
-    part: Part = Part(),
+    page: Page = Page(),
 ) -> tuple[Period, list[Plan]]:
     """Return the promises of hosts of a pool: to leases, to maintenance windows, or to cleaning.
 
     The period defaults to one week from now.
     """
     require(caller, "pools:get")
-    return run(climate, _read_backlog, climate, pool, between, part)
+    return run(climate, _read_backlog, climate, pool, between, page)
 
 
 def _read_backlog(
-    conn: Connection, climate: Climate, pool: Pool, between: tuple[datetime | None, datetime | None], part: Part
+    conn: Connection, climate: Climate, pool: Pool, between: tuple[datetime | None, datetime | None], page: Page
 ) -> tuple[Period, list[Plan]]:
     start = between[0] or climate.now(conn)
     end = between[1] or start + AHEAD
     if not start < end <= start + LONGEST:
         raise InvalidPeriod(f"`to` must be later than `from`, by {LONGEST.days} days at most")
     period = Period(start, end)
-    result = _part(conn, pool, part)
+    result = _page(conn, pool, page)
     taken: dict[int, list[Promise]] = {place.host: [] for place in result}
     for one in pools.promised(conn, taken, period):
         taken[one.host].append(one)

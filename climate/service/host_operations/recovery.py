@@ -19,7 +19,7 @@ from climate.domain.notifications import Notice
 from climate.domain.policy import Caller
 from climate.domain.status import EventKind
 from climate.service.host_operations.round_settings import HANDS_ON
-from climate.service.hosts import lease_moves, reconcile
+from climate.service.hosts import lease_transitions, reconcile
 from climate.service.notifications import delivery
 from climate.service.transaction import run
 from climate.store import locks
@@ -152,7 +152,7 @@ def _home(climate: Climate, returning: _Returning, back: Return) -> bool:
     place = returning.place
     if place.home is Pool.MULTI_TENANT:
         return _moved(climate, returning, back, Pool.MULTI_TENANT)
-    cleaned = lease_moves.cleaning_time(climate.settings) is not None  # zero if only the hook cleans
+    cleaned = lease_transitions.cleaning_time(climate.settings) is not None  # zero if only the hook cleans
     if place.reservation_id and cleaned:
         return _moved(climate, returning, back, Pool.RECYCLING)
     try:  # ask the cloud first, because only it knows whether servers without a slot are left

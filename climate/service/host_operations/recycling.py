@@ -24,8 +24,8 @@ from climate.plugin import CLOUD_POOLS
 from climate.service.host_operations import server_moves
 from climate.service.host_operations.round_settings import AUTHOR, HANDS_ON
 from climate.service.host_operations.server_moves import Leaving
-from climate.service.hosts import lease_moves, reconcile
-from climate.service.hosts.lease_moves import lead
+from climate.service.hosts import lease_transitions, reconcile
+from climate.service.hosts.lease_transitions import lead
 from climate.service.leases import healing
 from climate.service.notifications import delivery
 from climate.service.transaction import run
@@ -105,7 +105,7 @@ def _next(climate: Climate, case: _Case, now: datetime) -> Pool | None:
 
 def _leave(climate: Climate, case: _Case, servers: Sequence[CloudServer]) -> Pool | None:
     """Ask the cloud first, because only it knows whether the host is empty; then return the next pool."""
-    to = pools.after(OnEnd.TERMINATE, lease_moves.cleaning_time(climate.settings) is not None)
+    to = pools.after(OnEnd.TERMINATE, lease_transitions.cleaning_time(climate.settings) is not None)
     climate.cloud.place(case.place.name, CLOUD_POOLS[to], case.token)
     return to
 
@@ -239,7 +239,7 @@ def _write_moves(conn: Connection, climate: Climate, gone: Sequence[tuple[_Case,
 
 
 def _fact(climate: Climate, case: _Case, to: Pool, now: datetime) -> HostMoved:
-    spell = lease_moves.cleaning_time(climate.settings) if to is Pool.CLEANING else None
+    spell = lease_transitions.cleaning_time(climate.settings) if to is Pool.CLEANING else None
     traced = case.place.reservation_id if to is Pool.CLEANING else None
     return HostMoved(now, to, REASONS[to], case.token, traced, None if spell is None else now + spell)
 

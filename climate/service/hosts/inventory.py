@@ -14,7 +14,7 @@ from climate.cloud import DRAINING, CloudError, CloudHost, Fenced, NotYet
 from climate.context import Climate
 from climate.domain.errors import Busy, Conflict, Forbidden, InvalidInput, NotFound, Unavailable
 from climate.domain.facts import HostMoved, HostPowerCleared
-from climate.domain.hosts import flavor_demand, host_facts, requirements
+from climate.domain.hosts import flavor_demand, folded_host, requirements
 from climate.domain.hosts.pools import HostPlace, Pool
 from climate.domain.policy import Caller, require
 from climate.service.hosts import move_checks
@@ -161,7 +161,7 @@ def _read(conn: Connection, host_id: str, at: datetime | None) -> Host:
     known = journal.until(journal.read(conn, pool_membership.get(conn, host.id).stream), at)
     if not known:
         raise NotFound(f"Object with {{'host_id': '{host_id}'}} not found")
-    return replace(host, extra=host_facts.fold(journal.of_host(known)).extra)
+    return replace(host, extra=folded_host.fold(journal.of_host(known)).extra)
 
 
 def listed(climate: Climate, caller: Caller, marker: str | None = None, limit: int | None = None) -> list[Host]:

@@ -17,7 +17,7 @@ from climate.domain.errors import Unavailable
 from climate.service.events.event_shares import QUEUE
 from climate.service.journal import check
 from climate.service.journal.check import NO_JOURNAL, Difference
-from climate.service.leases import repair
+from climate.service.leases import broken_leases
 from climate.service.transaction import run
 from climate.service.usage import round as usage
 from climate.store.journal import journal, row_differences, row_repair
@@ -68,7 +68,7 @@ def rebuild(climate: Climate) -> Rebuilt:
         streams += portion.streams
         result += portion.differences
     unknown = [one for one in result if one.what == NO_JOURNAL and not _forgotten(climate, one)]
-    damaged = sorted({one.stream for one in result} | {one.lease_id for one in repair.listed(climate)})
+    damaged = sorted({one.stream for one in result} | {one.lease_id for one in broken_leases.listed(climate)})
     _repair(climate, damaged)
     left = [
         one for streams_of in _portions(damaged, check.PORTION) for one in check.compare_streams(climate, streams_of)
@@ -102,7 +102,7 @@ def _mended(climate: Climate, sort: Projection, streams: Sequence[UUID]) -> bool
 
 def _write(conn: Connection, climate: Climate, sort: Projection, streams: Sequence[UUID]) -> None:
     if sort is LEASE:
-        repair.repair_leases(conn, climate, streams, QUEUE)
+        broken_leases.repair_leases(conn, climate, streams, QUEUE)
         return
     row_repair.lock(conn, sort, streams)
     rows = row_differences.compare(conn, streams).rows

@@ -38,7 +38,7 @@ from climate.domain.status import PartState
 from climate.service.events import unbegun_claims
 from climate.service.lease_tree import parts as lease_parts
 from climate.service.lease_tree import splits as tree_splits
-from climate.service.leases import holds, leases, shortages
+from climate.service.leases import confirmation, leases, shortages
 from climate.service.leases import update as changes
 from climate.service.leases.leases import Order
 from climate.service.leases.update import Changes, PartsFirst
@@ -212,11 +212,11 @@ def _append(
 
 
 def confirm(climate: Climate, caller: Caller, lease_id: UUID, key: str = "") -> Lease:
-    """Confirm a held lease as `holds.confirm` does, after its parts in children."""
+    """Confirm a held lease as `confirmation.confirm` does, after its parts in children."""
     try:
         lease = leases.get(climate, caller, lease_id)
     except NotFound:
-        return holds.confirm(climate, caller, lease_id, key)
+        return confirmation.confirm(climate, caller, lease_id, key)
     if (relation := access.relation(caller, lease)) is not Access.OWNER:
         raise refusal(relation)
     if lease.held and lease.parts:
@@ -225,7 +225,7 @@ def confirm(climate: Climate, caller: Caller, lease_id: UUID, key: str = "") -> 
         if any(part.state is PartState.PLANNED for part in lease.parts):
             raise Conflict(f"The lease {lease.id} is still being created: its parts are not all held")
         _confirm_parts(climate, caller, lease)
-    return holds.confirm(climate, caller, lease_id, key)
+    return confirmation.confirm(climate, caller, lease_id, key)
 
 
 def _confirm_parts(climate: Climate, caller: Caller, lease: Lease) -> None:

@@ -30,7 +30,7 @@ from climate.domain.errors import Busy, ClimateError, InvalidInput, NotFound, Un
 from climate.domain.lease import Lease
 from climate.domain.policy import Caller
 from climate.domain.status import LeaseStatus
-from climate.service.leases import holds, leases, update
+from climate.service.leases import confirmation, leases, update
 from climate.service.leases.leases import Order
 from climate.service.leases.update import Changes
 from climate.store.hosts.hosts import HOST_TYPE
@@ -81,7 +81,7 @@ def _carried_out(climate: Climate, account: Caller, action: Action) -> PartAnswe
             return _shown(leases.create(climate, account, wanted, _key(order, key, seconds)))
         case Confirm(lease_id, key):
             _own(climate, account, lease_id)
-            return _shown(holds.confirm(climate, account, lease_id, key))
+            return _shown(confirmation.confirm(climate, account, lease_id, key))
         case Look(lease_id, number):
             return _fenced(climate, lease_id, number, lambda: _own(climate, account, lease_id))
         case Prolong():

@@ -22,7 +22,7 @@ from climate.domain.errors import ClimateError
 from climate.domain.events.lease_events import started
 from climate.domain.lease import Lease
 from climate.service.hosts import reconcile
-from climate.service.leases import repair
+from climate.service.leases import broken_leases
 from climate.service.leases.reallocation import Case, Outcome, can_reallocate, engine, reallocate_hosts
 from climate.service.preemption import second_try
 from climate.service.transaction import run
@@ -114,7 +114,7 @@ def _healed(climate: Climate, lease_id: UUID, awaited: frozenset[int], why: str)
         log.warning("lease healing failed", lease_id=str(lease_id), reason=str(error))
         return False
     except Exception as error:
-        if not repair.is_its_own(error):
+        if not broken_leases.is_its_own(error):
             raise
         log.exception("lease healing failed", lease_id=str(lease_id))
         return False

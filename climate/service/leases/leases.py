@@ -26,7 +26,7 @@ from climate.service.admission import admission as granting
 from climate.service.admission import enforcement
 from climate.service.admission.admission import Grant
 from climate.service.admission.enforcement import Gate
-from climate.service.events import preparation, unbegun_claims
+from climate.service.events import host_power_on, unbegun_claims
 from climate.service.journal import archives
 from climate.service.leases import lease_pools, shortages
 from climate.service.leases import reservations as planning
@@ -82,15 +82,15 @@ def create(climate: Climate, caller: Caller, order: Order, key: Key | None = Non
     require(caller, "leases:post")
     holds.check_length(order.hold, timedelta(seconds=climate.settings.hold_seconds))
     accounts.check(climate, order.sharing)
-    parts = planning.parts(climate, order.reservations, order.splits)
+    requested = planning.requested(climate, order.reservations, order.splits)
     try:
-        parts = planning.checked(climate, caller, parts, order.end)
+        requested = planning.checked(climate, caller, requested, order.end)
     except ClimateError:
         if key is None or (made := made_earlier(climate, caller, key)) is None:
             raise
         return made
 
-    request = _Request(caller, order, parts, key)
+    request = _Request(caller, order, requested, key)
     with shortages.explained(climate):
         lease, is_new = _twice(
             climate,
@@ -100,12 +100,12 @@ def create(climate: Climate, caller: Caller, order: Order, key: Key | None = Non
     return lease_pools.announce(climate, lease, new=True) if is_new and not dry_run else lease
 
 
-def rehearse(climate: Climate, caller: Caller, order: Order, parts: Sequence[planning.Part]) -> Lease:
+def rehearse(climate: Climate, caller: Caller, order: Order, requested: Sequence[planning.Requested]) -> Lease:
     """Return the lease that `create` would record now, with the approval of the external service; keep nothing.
 
-    `parts` are its reservations, checked by the cloud. Raise the refusals of `create`, shortages without explanation.
+    `requested`: its reservations, checked by the cloud. Raise the refusals of `create`, shortages without explanation.
     """
-    request = _Request(caller, order, parts, None)
+    request = _Request(caller, order, requested, None)
     planned = _twice(climate, request, lambda wish: enforcement.rehearse(climate, caller, _create, climate, wish))
     return planned if isinstance(planned, Lease) else planned[0]
 
@@ -116,7 +116,7 @@ class _Request:
 
     caller: Caller
     order: Order
-    parts: Sequence[planning.Part]
+    requested: Sequence[planning.Requested]
     key: Key | None
     turn: Turn = Turn.ONLY
 
@@ -124,7 +124,7 @@ class _Request:
 def _twice(climate: Climate, request: _Request, attempt: Callable[[_Request], T]) -> T:
     """Return the result of the request; an ordinary one that lacks hosts may take those of preemptible leases."""
     order = request.order
-    if second_try.gives_way(part.spec for part in request.parts):
+    if second_try.gives_way(item.spec for item in request.requested):
         return attempt(request)
     during = second_try.reach(climate.settings, order.start, order.end)
     return second_try.if_short(climate, during, lambda turn: attempt(replace(request, turn=turn)))
@@ -145,7 +145,7 @@ def _made(conn: Connection, patient: bool, gate: Gate, climate: Climate, request
     order = request.order
     terms = begin(conn, climate, request.caller, gate, hold=order.hold is not None)
     patient = patient or request.turn is Turn.SECOND
-    return place(conn, climate, replace(terms, turn=request.turn), order, request.parts, patient)
+    return place(conn, climate, replace(terms, turn=request.turn), order, request.requested, patient)
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,20 +169,20 @@ def begin(conn: Connection, climate: Climate, caller: Caller, gate: Gate, *, hol
 
 
 def place(
-    conn: Connection, climate: Climate, terms: Terms, order: Order, parts: Sequence[planning.Part], patient: bool
+    conn: Connection, climate: Climate, terms: Terms, order: Order, asked: Sequence[planning.Requested], patient: bool
 ) -> Lease:
     """Allocate and record one lease. A refusal is raised before anything of it is written."""
     grant, now = terms.grant, terms.now
     period = period_of(order, now, climate)
-    soon = preparation.is_soon(climate.settings, period, now)
-    grace = planning.longest_grace(terms.agreed, parts)
+    soon = host_power_on.is_soon(climate.settings, period, now)
+    grace = planning.longest_grace(terms.agreed, asked)
     ask = Ask(
         {}, period, grant.caller, climate.settings, patient=patient, terms=terms.agreed, grace_of_lease=grace, soon=soon
     )
     losers = _losers(conn, terms, ask.window)
     if losers:
         ask = replace(ask, giving_way=giving_way.reservations(losers))
-    planned = planning.reserve(conn, parts, ask, grant.gate.liked)
+    planned = planning.reserve(conn, asked, ask, grant.gate.liked)
     if terms.turn is Turn.FIRST:
         second_try.refuse_fewer(conn, ask.window, ((r.spec, r.holds) for r in planned if _is_ordinary_here(r)))
     fact = created(grant.caller, order, _times(conn, climate, order, period, now, planned), now, planned)
@@ -218,7 +218,7 @@ def _times(
     return Times(
         period,
         schedule.before_end_time(period, order.before_end, usual_before_end(climate)),
-        prepare=preparation.due_at(conn, settings, period, hosts, now),
+        prepare=host_power_on.due_at(conn, settings, period, hosts, now),
         grace=schedule.grace(one.spec for one in reservations),
         hold_until=holds.hold_until(order.hold, period, now),
         additional=schedule.additional(order.events, period, order.before_end),

@@ -21,8 +21,8 @@ from climate.domain.policy import ADMIN, Caller
 from climate.domain.sharing import sublease
 from climate.domain.status import DONE, ERROR, IN_PROGRESS, UNDONE, EventKind
 from climate.plugin import Ask
-from climate.service.events import preparation
-from climate.service.hosts import lease_moves
+from climate.service.events import host_power_on
+from climate.service.hosts import lease_transitions
 from climate.service.leases import joint_allocation
 from climate.service.leases.leases import wake_if_soon
 from climate.service.notifications import delivery
@@ -272,7 +272,7 @@ def _record(
     holds = (hold for r in after.reservations for hold in r.holds)
     giving_way.give_way(conn, climate, case.losers, lease.id, holds, now)
     after = leases.record(conn, case.author, lease, *facts)
-    moved = lease_moves.follow(conn, climate, case.author, Transition(lease, after, now, token))
+    moved = lease_transitions.follow(conn, climate, case.author, Transition(lease, after, now, token))
     delivery.notify(conn, now, *_notices(case, after))
     wake_if_soon(conn, climate, after, now)
     return Outcome(
@@ -302,7 +302,7 @@ def _events(
         return [LeaseRescheduled(now, lease.period, (adjustment,))] if wanted else []
     if _hosts(after) == _hosts(lease):
         return []
-    due_at = preparation.due_at(conn, climate.settings, lease.period, _hosts(after), now)
+    due_at = host_power_on.due_at(conn, climate.settings, lease.period, _hosts(after), now)
     times = Times(lease.period, prepare=due_at, grace=lease_events.grace(r.spec for r in lease.reservations))
     return lease_events.reschedule(lease, times, now, time_ordered_id)
 

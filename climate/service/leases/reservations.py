@@ -35,7 +35,7 @@ class Split:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class Requested:
     """Requested reservation, with the plugin of its type."""
 
     plugin: ResourcePlugin
@@ -46,9 +46,9 @@ class Part:
     """Id of the reservation, if it exists already without resources."""
 
 
-def parts(
+def requested(
     climate: Climate, reservations: Sequence[Mapping[str, object]], splits: Mapping[int, Split] = NO_SPLITS
-) -> list[Part]:
+) -> list[Requested]:
     """Return the reservations of an order; raise InvalidInput for an unknown resource type."""
     result = []
     for index, given in enumerate(reservations):
@@ -57,36 +57,36 @@ def parts(
             known = ", ".join(sorted(climate.plugins))
             raise InvalidInput(f"The {resource_type} resource type is not supported; known are: {known}")
         spec = {name: value for name, value in given.items() if name != "resource_type"}
-        result.append(Part(climate.plugins[str(resource_type)], spec, splits.get(index)))
-    if len({is_preemptible(part.spec) for part in result}) > 1:
+        result.append(Requested(climate.plugins[str(resource_type)], spec, splits.get(index)))
+    if len({is_preemptible(item.spec) for item in result}) > 1:
         raise InvalidInput(
             "preemptible must be true for all reservations of a lease, or for none: a lease gives way as a whole"
         )
     return result
 
 
-def checked(climate: Climate, caller: Caller, asked: Sequence[Part], until: datetime) -> list[Part]:
-    """Return the parts with data from the cloud. Call it before any transaction, because the cloud may be slow.
+def checked(climate: Climate, caller: Caller, asked: Sequence[Requested], until: datetime) -> list[Requested]:
+    """Return the reservations with data from the cloud. Call it before any transaction, because the cloud may be slow.
 
     The answer does not depend on exact times.
     """
     nominal = Period(until - timedelta(seconds=1), until)
     known = []
-    for part in asked:
+    for item in asked:
         with shortages.of_the_cloud():
-            result = part.plugin.check(climate.cloud, Ask(part.spec, nominal, caller, climate.settings))
-        known.append(replace(part, spec={**part.spec, **(result or {})}))
+            result = item.plugin.check(climate.cloud, Ask(item.spec, nominal, caller, climate.settings))
+        known.append(replace(item, spec={**item.spec, **(result or {})}))
     return known
 
 
-def under(ask: Ask, agreed: Mapping[str, object], asked: Sequence[Part]) -> Ask:
-    """Return the request under the terms of the pool: the lease has the longest grace time of its parts."""
+def under(ask: Ask, agreed: Mapping[str, object], asked: Sequence[Requested]) -> Ask:
+    """Return the request under the terms of the pool: the lease has the longest grace time of its reservations."""
     return replace(ask, terms=agreed, grace_of_lease=longest_grace(agreed, asked))
 
 
-def longest_grace(agreed: Mapping[str, object], asked: Sequence[Part]) -> timedelta:
-    """Return the longest grace time of the parts of a lease under the terms of the pool."""
-    return lease_events.grace([{**agreed, **part.spec} for part in asked if _knows_grace(part.plugin.spec_schema)])
+def longest_grace(agreed: Mapping[str, object], asked: Sequence[Requested]) -> timedelta:
+    """Return the longest grace time of the reservations of a lease under the terms of the pool."""
+    return lease_events.grace([{**agreed, **item.spec} for item in asked if _knows_grace(item.plugin.spec_schema)])
 
 
 @cache
@@ -95,7 +95,7 @@ def _knows_grace(schema: type[Schema]) -> bool:
 
 
 def reserve(
-    conn: Connection, asked: Sequence[Part], common: Ask, liked: Callable[[int], tuple[int, ...]]
+    conn: Connection, asked: Sequence[Requested], common: Ask, liked: Callable[[int], tuple[int, ...]]
 ) -> tuple[PlannedReservation, ...]:
     """Allocate all reservations of a new lease: in turn if that succeeds at once, otherwise together.
 
@@ -103,15 +103,15 @@ def reserve(
     """
 
     def wanted(index: int) -> Wanted[PlannedReservation]:
-        part = asked[index]
-        own_id = part.id or time_ordered_id()
-        ask, split = replace(common, new_id=own_id, liked=liked(index), spec=part.spec), part.split
+        item = asked[index]
+        own_id = item.id or time_ordered_id()
+        ask, split = replace(common, new_id=own_id, liked=liked(index), spec=item.spec), item.split
         if split and not split.hosts:
-            spec = {**ask.terms, **part.spec}
-            nothing = PlannedReservation(ask.new_id, part.plugin.resource_type, spec, parts=split.parts)
-            return Wanted(lambda: part.plugin, ask, lambda got: nothing, Settled(nothing))
+            spec = {**ask.terms, **item.spec}
+            nothing = PlannedReservation(ask.new_id, item.plugin.resource_type, spec, parts=split.parts)
+            return Wanted(lambda: item.plugin, ask, lambda got: nothing, Settled(nothing))
         here_only = here(ask, split.hosts) if split else ask
-        return Wanted(lambda: part.plugin, here_only, partial(_planned, part, ask))
+        return Wanted(lambda: item.plugin, here_only, partial(_planned, item, ask))
 
     return tuple(joint_allocation.allocate(conn, [wanted(index) for index in range(len(asked))], _beside))
 
@@ -129,18 +129,18 @@ def _beside(ask: Ask, planned: Sequence[PlannedReservation]) -> Ask:
     )
 
 
-def _planned(part: Part, ask: Ask, got: Allocation) -> PlannedReservation:
-    spec = {**got.spec, "min": ask.spec["min"], "max": ask.spec["max"]} if part.split else got.spec
+def _planned(item: Requested, ask: Ask, got: Allocation) -> PlannedReservation:
+    spec = {**got.spec, "min": ask.spec["min"], "max": ask.spec["max"]} if item.split else got.spec
     return PlannedReservation(
         id=ask.new_id,
-        resource_type=part.plugin.resource_type,
+        resource_type=item.plugin.resource_type,
         spec=spec,
         resource_id=got.resource_id,
         holds=got.holds,
         exists_before_start=got.exists_before_start,
         addresses=got.addresses,
         amounts=got.amounts,
-        parts=part.split.parts if part.split else (),
+        parts=item.split.parts if item.split else (),
     )
 
 

@@ -31,7 +31,7 @@ from climate.plugin import Allocation, Ask, ResourcePlugin
 from climate.service.admission import admission, enforcement
 from climate.service.admission.admission import Grant
 from climate.service.admission.enforcement import Gate
-from climate.service.events import preparation, unbegun_claims
+from climate.service.events import host_power_on, unbegun_claims
 from climate.service.leases import joint_allocation, lease_pools, shortages
 from climate.service.leases import reservations as planning
 from climate.service.leases.joint_allocation import Settled, Wanted
@@ -301,7 +301,7 @@ def _times(conn: Connection, climate: Climate, wish: _Wish, after: Lease) -> Tim
     return Times(
         wish.period,
         wish.changes.before_end,
-        prepare=None if has_started else preparation.due_at(conn, settings, wish.period, hosts, wish.now),
+        prepare=None if has_started else host_power_on.due_at(conn, settings, wish.period, hosts, wish.now),
         grace=lease_events.grace(r.spec for r in after.reservations),
     )
 
@@ -353,7 +353,7 @@ def _ask(climate: Climate, wish: _Wish, present: Reservation) -> Ask:
         patient=wish.patient,
         grace_of_lease=lease_events.grace(wish.specs.values()),
         liked=wish.liked[present.id],
-        soon=preparation.is_soon(climate.settings, wish.period, wish.now),
+        soon=host_power_on.is_soon(climate.settings, wish.period, wish.now),
         project_id=wish.lease.project_id,
         giving_way=wish.giving_way,
     )

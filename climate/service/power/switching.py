@@ -22,8 +22,8 @@ from climate.domain.policy import Caller
 from climate.power import OFF, ON, UNKNOWN
 from climate.service.hosts import reconcile
 from climate.service.notifications import delivery
-from climate.service.power import executor
-from climate.service.power.executor import Job, JobResult
+from climate.service.power import parallel_requests
+from climate.service.power.parallel_requests import Job, JobResult
 from climate.service.transaction import run
 from climate.settings import Settings
 from climate.store import locks
@@ -101,7 +101,7 @@ def _insert_jobs(
 def carry_out(climate: Climate, jobs: Sequence[Job]) -> list[JobResult]:
     """Call the power supplies, and record the observed states; return the result of each job."""
     results: list[JobResult] = []
-    for part in executor.ask(climate, jobs):
+    for part in parallel_requests.ask(climate, jobs):
         word = _word(climate, part)
         failed = run(climate, _record, climate, part, word)
         reconcile.ask(climate, failed)

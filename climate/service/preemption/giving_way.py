@@ -22,8 +22,8 @@ from climate.domain.planning import preemption
 from climate.domain.planning.preemption import Preemption
 from climate.domain.planning.preemption_facts import HostPreempted, LeasePreempted, PreemptionPlanned
 from climate.domain.status import IN_PROGRESS, EventKind
-from climate.service.events import preparation
-from climate.service.hosts.lease_moves import lead
+from climate.service.events import host_power_on
+from climate.service.hosts.lease_transitions import lead
 from climate.service.notifications import delivery
 from climate.service.notifications import lease_events as lifecycle
 from climate.service.preemption import notices, replacements
@@ -134,7 +134,7 @@ def power_events(conn: Connection, climate: Climate, lease: Lease, after: Lease,
     runs = started(lease) or any(event.status is IN_PROGRESS for event in lease.events)
     if runs or _hosts(after) == _hosts(lease) or not _hosts(after):
         return []
-    due_at = preparation.due_at(conn, climate.settings, lease.period, _hosts(after), now)
+    due_at = host_power_on.due_at(conn, climate.settings, lease.period, _hosts(after), now)
     times = Times(lease.period, prepare=due_at, grace=lease_events.grace(r.spec for r in lease.reservations))
     return lease_events.reschedule(lease, times, now, time_ordered_id)
 

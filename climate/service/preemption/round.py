@@ -26,9 +26,9 @@ from climate.domain.planning.preemption import Preemption
 from climate.domain.planning.preemption_facts import HostPreempted, LeasePreempted, PreemptionPlanned, PreemptionWarned
 from climate.domain.status import EventKind
 from climate.service.events import unbegun_claims
-from climate.service.hosts import lease_moves, reconcile
-from climate.service.hosts.lease_moves import lead
-from climate.service.leases import repair
+from climate.service.hosts import lease_transitions, reconcile
+from climate.service.hosts.lease_transitions import lead
+from climate.service.leases import broken_leases
 from climate.service.leases.leases import wake_if_soon
 from climate.service.notifications import delivery
 from climate.service.notifications import lease_events as lifecycle
@@ -63,7 +63,7 @@ def _processed(climate: Climate, lease_id: UUID) -> bool:
         log.warning("preemption postponed", lease_id=str(lease_id), reason=str(error) or type(error).__name__)
         return False
     except Exception as error:
-        if not repair.is_its_own(error):
+        if not broken_leases.is_its_own(error):
             raise
         log.exception("preemption failed", lease_id=str(lease_id))
         return False
@@ -237,7 +237,7 @@ def _record(conn: Connection, climate: Climate, case: _Case) -> Sequence[HostPla
     token = event_claims.tokens(conn, 1)[0]
     powered = power_events(conn, climate, case.lease, case.after, case.now)
     after = leases.record(conn, AUTHOR, case.lease, *powered, *case.facts)
-    moved = lease_moves.follow(conn, climate, AUTHOR, Transition(case.lease, after, case.now, token))
+    moved = lease_transitions.follow(conn, climate, AUTHOR, Transition(case.lease, after, case.now, token))
     delivery.notify(conn, case.now, *case.notices, *lifecycle.of(climate.settings, case.lease, after))
     wake_if_soon(conn, climate, after, case.now)
     if moved:

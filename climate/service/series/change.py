@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo
 from sqlalchemy import Connection
 
 from climate.context import Climate
-from climate.domain.availability.openings import zone as zone_of
+from climate.domain.availability.daily_windows import zone as zone_of
 from climate.domain.errors import ClimateError, Conflict, InvalidInput, PreconditionFailed
 from climate.domain.events import lease_events as schedule
 from climate.domain.lease import Lease

@@ -10,7 +10,7 @@ from sqlalchemy import Connection
 
 from climate.context import Climate
 from climate.database.connections import reading
-from climate.domain.availability.openings import zone as zone_of
+from climate.domain.availability.daily_windows import zone as zone_of
 from climate.domain.errors import (
     Busy,
     ClimateError,
@@ -74,7 +74,7 @@ class _Request:
     first: Period
     orders: Sequence[Order]
     """One for each occurrence."""
-    parts: Sequence[planning.Part]
+    requested: Sequence[planning.Requested]
     key: Key | None
     dry_run: bool
     turn: Turn = Turn.ONLY
@@ -105,7 +105,7 @@ def _twice(climate: Climate, request: _Request) -> Outcome:
         wish, dry_run = replace(request, turn=turn), request.dry_run
         return enforcement.run_all_approved(climate, request.caller, _create, climate, wish, dry_run=dry_run)
 
-    if second_try.gives_way(part.spec for part in request.parts):
+    if second_try.gives_way(item.spec for item in request.requested):
         return attempt(Turn.ONLY)
     return second_try.if_lacking(attempt)
 
@@ -123,14 +123,14 @@ def _read(climate: Climate, caller: Caller, wanted: SeriesOrder, key: Key | None
         start = order.start or climate.now(conn).replace(microsecond=0)
     first = leases.limited(Period(start, order.end), climate)
     periods = recurrence.occurrences(rule, zone, first, most)
-    parts = planning.parts(climate, order.reservations)
-    for part in parts:
-        named = [name for name in ELSEWHERE if part.spec.get(name)]
+    requested = planning.requested(climate, order.reservations)
+    for item in requested:
+        named = [name for name in ELSEWHERE if item.spec.get(name)]
         if named:
             raise InvalidInput(f"{named[0]} cannot be used in a series: its leases lie in this deployment")
-    parts = planning.checked(climate, caller, parts, periods[-1].end)
+    requested = planning.checked(climate, caller, requested, periods[-1].end)
     orders = list(_orders(replace(order, start=start), periods, zone))
-    return _Request(caller, replace(wanted, rule=rule.text), first, orders, parts, key, dry_run)
+    return _Request(caller, replace(wanted, rule=rule.text), first, orders, requested, key, dry_run)
 
 
 def _orders(order: Order, periods: Sequence[Period], zone: ZoneInfo) -> Iterable[Order]:
@@ -186,7 +186,7 @@ def _create(conn: Connection, patient: bool, gates: Gates, climate: Climate, req
         own = replace(terms, grant=replace(terms.grant, gate=gates.at(index)))
         order = replace(order, series_id=series_id)
         try:
-            lease = leases.place(conn, climate, own, order, request.parts, patient)
+            lease = leases.place(conn, climate, own, order, request.requested, patient)
         except ClimateError as refusal:
             is_short |= second_try.may_help(refusal)
             reason = refusal_of(conn, refusal)

@@ -15,7 +15,7 @@ from zoneinfo import ZoneInfo
 
 from dateutil import rrule
 
-from climate.domain.availability.openings import local_moment
+from climate.domain.availability.daily_windows import local_moment
 from climate.domain.errors import InvalidInput
 from climate.domain.period import Period
 from climate.service.leases.dates import LATEST

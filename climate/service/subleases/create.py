@@ -26,8 +26,8 @@ from climate.domain.sharing.sharing import Access, Sharing, refusal
 from climate.domain.sharing.sublease_facts import HostsSublet, ParentLease, SubletHostsTaken
 from climate.domain.status import LeaseStatus
 from climate.plugin import Ask
-from climate.service.events import preparation, unbegun_claims
-from climate.service.hosts.lease_moves import lead
+from climate.service.events import host_power_on, unbegun_claims
+from climate.service.hosts.lease_transitions import lead
 from climate.service.leases import lease_pools, leases, shortages
 from climate.service.leases.leases import Order, scope
 from climate.service.notifications import delivery
@@ -307,7 +307,7 @@ def _recorded(conn: Connection, climate: Climate, case: _Case, planned: PlannedR
     times = Times(
         case.period,
         lease_events.before_end_time(case.period, order.before_end, leases.usual_before_end(climate)),
-        prepare=preparation.due_at(conn, climate.settings, case.period, _hosts(planned.holds), now),
+        prepare=host_power_on.due_at(conn, climate.settings, case.period, _hosts(planned.holds), now),
         grace=lease_events.grace([planned.spec]),
     )
     wish = Order(order.name, case.period.start, case.period.end)

@@ -25,8 +25,8 @@ from climate.domain.sharing import sublease_return
 from climate.domain.sharing.sublease import Sublet
 from climate.domain.sharing.sublease_facts import SubleaseReturned, SubletHostsTaken, SubletWarned
 from climate.service.events import unbegun_claims
-from climate.service.hosts import lease_moves, reconcile
-from climate.service.leases import repair
+from climate.service.hosts import lease_transitions, reconcile
+from climate.service.leases import broken_leases
 from climate.service.leases.leases import wake_if_soon
 from climate.service.notifications import delivery
 from climate.service.notifications import lease_events as lifecycle
@@ -70,7 +70,7 @@ def _processed(climate: Climate, act: Callable[[Connection, Climate, UUID], Plac
         log.warning("sub-lease postponed", lease_id=str(lease_id), reason=str(error) or type(error).__name__)
         return False
     except Exception as error:
-        if not repair.is_its_own(error):
+        if not broken_leases.is_its_own(error):
             raise
         log.exception("sub-lease failed", lease_id=str(lease_id))
         return False
@@ -160,7 +160,7 @@ def _record(conn: Connection, climate: Climate, change: _Change) -> Places:
     token = event_claims.tokens(conn, 1)[0]
     powered = power_events(conn, climate, before, fold(change.facts, before), now)
     after = leases.record(conn, AUTHOR, before, *powered, *change.facts)
-    moved = lease_moves.follow(conn, climate, AUTHOR, Transition(before, after, now, token))
+    moved = lease_transitions.follow(conn, climate, AUTHOR, Transition(before, after, now, token))
     delivery.notify(conn, now, *change.notices, *lifecycle.of(climate.settings, before, after))
     wake_if_soon(conn, climate, after, now)
     if moved:

@@ -30,7 +30,7 @@ from climate.service.admission import admission as granting
 from climate.service.admission import enforcement
 from climate.service.admission.enforcement import Gate
 from climate.service.availability.question import ELSEWHERE
-from climate.service.events import preparation
+from climate.service.events import host_power_on
 from climate.service.events.event_dispatch import system
 from climate.service.leases import lease_pools, leases
 from climate.service.leases import reservations as planning
@@ -62,9 +62,9 @@ def create(
     `leases.create` for a lease that can never fit.
     """
     require(caller, "leases:post")
-    parts = planning.parts(climate, order.reservations)
+    requested = planning.requested(climate, order.reservations)
     try:
-        _refuse_useless(order, parts)
+        _refuse_useless(order, requested)
         run(climate, _checked_wait, climate, order, wait)
     except ClimateError:
         if key is None or (made := leases.made_earlier(climate, caller, key)) is None:
@@ -73,26 +73,26 @@ def create(
     try:
         return leases.create(climate, caller, order, key, dry_run=dry_run)
     except SHORTAGES:
-        parts = planning.checked(climate, caller, parts, order.end)
-        if not free_times.is_ever_possible(climate, caller, order, parts):
+        requested = planning.checked(climate, caller, requested, order.end)
+        if not free_times.is_ever_possible(climate, caller, order, requested):
             raise
-        request = _Request(caller, order, wait, parts, key)
+        request = _Request(caller, order, wait, requested, key)
     return run(climate, _queue, climate, request, keep=not dry_run)
 
 
-def _refuse_useless(order: Order, parts: Sequence[planning.Part]) -> None:
+def _refuse_useless(order: Order, requested: Sequence[planning.Requested]) -> None:
     if order.hold is not None:
         raise InvalidInput("wait and hold_seconds exclude each other: a lease that waits has nothing to hold")
-    if not parts:
+    if not requested:
         raise InvalidInput("wait needs reservations: a lease without any waits for nothing")
-    for part in parts:
-        named = [name for name in ELSEWHERE if part.spec.get(name)]
+    for item in requested:
+        named = [name for name in ELSEWHERE if item.spec.get(name)]
         if named:
             raise InvalidInput(
                 f"{named[0]} and wait exclude each other: the waiting list is for hosts of this deployment"
             )
-        if not free_times.can_wait(part):
-            raise InvalidInput(f"Reservations of this form of {part.plugin.resource_type} cannot wait")
+        if not free_times.can_wait(item):
+            raise InvalidInput(f"Reservations of this form of {item.plugin.resource_type} cannot wait")
 
 
 def _checked_wait(conn: Connection, climate: Climate, order: Order, wait: Wait) -> None:
@@ -106,7 +106,7 @@ class _Request:
     caller: Caller
     order: Order
     wait: Wait
-    parts: Sequence[planning.Part]
+    requested: Sequence[planning.Requested]
     key: Key | None
 
 
@@ -120,7 +120,7 @@ def _queue(conn: Connection, climate: Climate, request: _Request) -> Lease:
     now = climate.now(conn)
     period = leases.period_of(order, now, climate)
     agreed = pool_settings.of(conn, climate.settings, rules.terms).of_a_lease
-    common = planning.under(Ask({}, period, caller, climate.settings), agreed, request.parts)
+    common = planning.under(Ask({}, period, caller, climate.settings), agreed, request.requested)
     times = Times(
         period,
         schedule.before_end_time(period, order.before_end, leases.usual_before_end(climate)),
@@ -128,7 +128,7 @@ def _queue(conn: Connection, climate: Climate, request: _Request) -> Lease:
         additional=schedule.additional(order.events, period, order.before_end),
         wait_until=waiting.until(request.wait, order.start, now),
     )
-    asked = tuple(_asked(part) for part in request.parts)
+    asked = tuple(_asked(item) for item in request.requested)
     fact = leases.created(caller, order, times, now, asked)
     sharing_changes.check(climate.settings, fold([fact]), order.sharing)
     lease = grant.record(conn, now, None, fact)
@@ -140,8 +140,8 @@ def _queue(conn: Connection, climate: Climate, request: _Request) -> Lease:
     return lease
 
 
-def _asked(part: planning.Part) -> PlannedReservation:
-    return PlannedReservation(time_ordered_id(), part.plugin.resource_type, dict(part.spec))
+def _asked(item: planning.Requested) -> PlannedReservation:
+    return PlannedReservation(time_ordered_id(), item.plugin.resource_type, dict(item.spec))
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,19 +195,19 @@ def _grant(conn: Connection, patient: bool, gate: Gate, climate: Climate, tried:
     owner, period, settings = tried.owner, tried.period, climate.settings
     rules = admission.read(conn, owner.project_id)
     grant = granting.begin(conn, climate, owner, gate, rules)
-    parts, barred = free_times.parts(climate, tried.lease), frozenset(tried.kept)
+    requested, barred = free_times.requested(climate, tried.lease), frozenset(tried.kept)
     patient = patient or tried.turn is Turn.SECOND
     ask = Ask({}, period, owner, settings, patient=patient, taken=tuple(barred), avoided=barred)
-    ask = planning.under(ask, pool_settings.of(conn, settings, rules.terms).of_a_lease, parts)
+    ask = planning.under(ask, pool_settings.of(conn, settings, rules.terms).of_a_lease, requested)
     losers = preemptible.lock(conn, ask.window, [tried.lease.id]) if tried.turn is Turn.SECOND else ()
     lease = stored.get(conn, tried.lease.id, lock=True)
     now = climate.now(conn)
     over = waiting.running(lease, now)
     if over is None:
         return None
-    soon = preparation.is_soon(settings, period, now)
+    soon = host_power_on.is_soon(settings, period, now)
     ask = replace(ask, soon=soon, giving_way=giving_way.reservations(losers))
-    planned = planning.reserve(conn, parts, ask, gate.liked)
+    planned = planning.reserve(conn, requested, ask, gate.liked)
     if tried.turn is Turn.FIRST:
         second_try.refuse_fewer(conn, ask.window, ((r.spec, r.holds) for r in planned))
     giving_way.give_way(conn, climate, losers, lease.id, (hold for r in planned for hold in r.holds), now)
@@ -225,5 +225,5 @@ def _times(
     conn: Connection, climate: Climate, period: Period, planned: Sequence[PlannedReservation], now: datetime
 ) -> Times:
     hosts = {hold.host for one in planned for hold in one.holds}
-    prepare = preparation.due_at(conn, climate.settings, period, hosts, now)
+    prepare = host_power_on.due_at(conn, climate.settings, period, hosts, now)
     return Times(period, prepare=prepare, grace=schedule.grace(one.spec for one in planned))

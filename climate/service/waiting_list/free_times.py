@@ -36,25 +36,25 @@ NUMBERS = ("min", "max")
 """Keys of a request of whole hosts that do not change which hosts match."""
 
 
-def can_wait(part: planning.Part) -> bool:
+def can_wait(item: planning.Requested) -> bool:
     """Return whether the plugin knows the free times of such reservations; a server that sleeps takes nothing."""
-    return hasattr(part.plugin, "demand") and "resource_id" not in part.spec
+    return hasattr(item.plugin, "demand") and "resource_id" not in item.spec
 
 
-def is_ever_possible(climate: Climate, caller: Caller, order: Order, parts: Sequence[planning.Part]) -> bool:
+def is_ever_possible(climate: Climate, caller: Caller, order: Order, requested: Sequence[planning.Requested]) -> bool:
     """Return whether enough resources match, whatever holds them."""
     with reading(climate.engine) as conn:
         now = climate.now(conn)
         asked = Period(order.start or now, order.end)
-        demands = _demands(conn, climate, caller, parts, Horizon(asked, now))
+        demands = _demands(conn, climate, caller, requested, Horizon(asked, now))
     return all(one is None or one.is_possible for one in demands)
 
 
-def parts(climate: Climate, lease: Lease) -> list[planning.Part]:
+def requested(climate: Climate, lease: Lease) -> list[planning.Requested]:
     """Return the reservations of a lease that waits, as a request. Raise InvalidInput without one of the plugins."""
     specs = [{**one.spec, "resource_type": one.resource_type} for one in lease.reservations]
-    found = planning.parts(climate, specs)
-    return [replace(part, id=one.id) for part, one in zip(found, lease.reservations, strict=True)]
+    found = planning.requested(climate, specs)
+    return [replace(item, id=one.id) for item, one in zip(found, lease.reservations, strict=True)]
 
 
 def owner(project_id: str, user_id: str) -> Caller:
@@ -63,11 +63,11 @@ def owner(project_id: str, user_id: str) -> Caller:
 
 
 def _demands(
-    conn: Connection, climate: Climate, caller: Caller, asked: Sequence[planning.Part], horizon: Horizon
+    conn: Connection, climate: Climate, caller: Caller, asked: Sequence[planning.Requested], horizon: Horizon
 ) -> list[Demand | None]:
     agreed = pool_settings.of(conn, climate.settings).of_a_lease
     common = planning.under(Ask({}, horizon.period, caller, climate.settings, soon=True), agreed, asked)
-    return [cast("Searchable", part.plugin).demand(conn, replace(common, spec=part.spec), horizon) for part in asked]
+    return [cast("Searchable", item.plugin).demand(conn, replace(common, spec=item.spec), horizon) for item in asked]
 
 
 @dataclass
@@ -157,7 +157,7 @@ class FreeTimes:
     def _read(self, entry: Entry) -> list[Demand] | None:
         climate, caller = self.climate, owner(entry.project_id, entry.user_id)
         try:
-            asked = planning.parts(climate, [{**spec, "resource_type": kind} for kind, spec in entry.reservations])
+            asked = planning.requested(climate, [{**spec, "resource_type": kind} for kind, spec in entry.reservations])
             with reading(climate.engine) as conn:
                 now = climate.now(conn)
                 horizon = Horizon(Period(now, max(self.until, now + timedelta(seconds=1))), now)

@@ -9,8 +9,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from climate.domain.availability.daily_windows import Span
 from climate.domain.availability.gaps import FAR, Steps
-from climate.domain.availability.openings import Span
 
 BEGINS = "string_agg(timestamptz_send(lower(during)), ''::bytea)"
 ENDS = "string_agg(timestamptz_send(upper(during)), ''::bytea)"

@@ -11,7 +11,7 @@ from uuid import UUID
 from sqlalchemy import Table
 from sqlalchemy.dialects import postgresql
 
-from climate.domain.events import event_progress
+from climate.domain.events import share_transitions
 from climate.domain.events.event import Event
 from climate.domain.facts import (
     Fact,
@@ -22,7 +22,7 @@ from climate.domain.facts import (
     HostPowerSet,
     HostRemoved,
 )
-from climate.domain.hosts import host_facts, maintenance_facts, pools
+from climate.domain.hosts import folded_host, maintenance_facts, pools
 from climate.domain.hosts.maintenance_facts import WindowFact
 from climate.domain.lease import Lease, fold
 from climate.domain.operator_facts import LimitsSet, PoolTermsSet, decided
@@ -37,7 +37,7 @@ from climate.store.leases import series as stored_series
 from climate.store.tables.hosts import host_power, hosts, pool_terms
 from climate.store.tables.hosts import windows as maintenance_windows
 from climate.store.tables.leases import allocations, claims
-from climate.store.tables.operations import limits
+from climate.store.tables.limits_and_notices import limits
 from climate.store.tables.series import lease_series
 
 Row = dict[str, object]
@@ -90,7 +90,7 @@ def claims_of(lease: Lease) -> list[tuple[Event, int, str | None]]:
 
 
 def _claims(lease: Lease, event: Event) -> list[tuple[Event, int, str | None]]:
-    types = event_progress.wanted(lease, event)
+    types = share_transitions.wanted(lease, event)
     under_way = [(event, one.token, one.resource_type) for one in event.shares if one.resource_type in types]
     return [*under_way] or [(event, event.token, None)]
 
@@ -109,7 +109,7 @@ def _lease_rows(_: UUID, known: Sequence[Entry]) -> Rows:
 
 def _host_rows(stream: UUID, known: Sequence[Entry]) -> Rows:
     facts = journal.of_host(known)
-    place, care = pools.fold(facts, stream), host_facts.fold(facts)
+    place, care = pools.fold(facts, stream), folded_host.fold(facts)
     row = pool_membership.row_of(place) | {
         "stream": stream,
         "hypervisor_hostname": place.name,

@@ -14,7 +14,7 @@ from climate.domain.errors import InvalidInput
 from climate.domain.notifications import TOPICS, Audience, Notice
 from climate.store import locks
 from climate.store.tables.leases import leases, shared_with
-from climate.store.tables.operations import notices
+from climate.store.tables.limits_and_notices import notices
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from sqlalchemy import BigInteger, Connection, Interval, bindparam, delete, func
 from sqlalchemy.dialects.postgresql import insert
 
 from climate.store.leases import event_claims
-from climate.store.tables.operations import round_locks
+from climate.store.tables.limits_and_notices import round_locks
 
 
 def take(conn: Connection, name: str, holder: str, life: timedelta) -> int | None:

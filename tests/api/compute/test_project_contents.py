@@ -10,7 +10,7 @@ from climate.adapters.project_contents import DeploymentContents
 from climate.domain.errors import Conflict, NotFound
 from climate.domain.limits import Limit
 from climate.domain.policy import ADMIN, Caller
-from climate.identity import Identity, admin, build, lookup
+from climate.identity import Identity, build, lookup, projects_and_users
 from climate.identity.models import Project
 from climate.identity.store import projects
 from climate.identity.store.tables import metadata
@@ -41,7 +41,7 @@ def identity(there: World, tmp_path: Path) -> Iterator[Identity]:
 
 def refusal(identity: Identity) -> str:
     with pytest.raises(Conflict) as refused:
-        admin.remove_project(identity, AUTHOR, ID)
+        projects_and_users.remove_project(identity, AUTHOR, ID)
     assert lookup.project(identity, ID).name == "lab"
     return str(refused.value)
 
@@ -58,7 +58,7 @@ def test_resources_keep_a_project(there: World, identity: Identity, member: Pers
     there.settle()
     assert refusal(identity).endswith("delete them first: 1 images")
     done(member("DELETE", f"/image/v2/images/{image}"), 204)
-    admin.remove_project(identity, AUTHOR, ID)
+    projects_and_users.remove_project(identity, AUTHOR, ID)
     with pytest.raises(NotFound):
         lookup.project(identity, ID)
 
@@ -70,7 +70,7 @@ def test_settings_are_deleted_with_a_project(there: World, identity: Identity, m
     done(member("POST", f"{C}/os-server-groups", {"server_group": {"name": "g", "policies": ["affinity"]}}))
     with there.climate.engine.begin() as conn:
         limits.put(conn, AUTHOR, ID, {Limit.LEASES: 3}, database_time(conn))
-    admin.remove_project(identity, AUTHOR, ID)
+    projects_and_users.remove_project(identity, AUTHOR, ID)
     assert member.get(f"{C}/os-quota-sets/{ID}")["quota_set"]["instances"] == 50
     assert member.get(f"{C}/os-server-groups")["server_groups"] == []
     access = operator.get(f"{C}/flavors/secret/os-flavor-access")["flavor_access"]
@@ -81,6 +81,6 @@ def test_settings_are_deleted_with_a_project(there: World, identity: Identity, m
 
 def test_resources_of_other_projects_do_not_count(there: World, identity: Identity, stranger: Person) -> None:
     stranger.booted()
-    admin.remove_project(identity, AUTHOR, ID)
+    projects_and_users.remove_project(identity, AUTHOR, ID)
     with there.climate.engine.connect() as conn:
         assert conn.scalar(text("SELECT count(*) FROM compute_servers")) == 1

@@ -7,7 +7,7 @@ from flask import Flask
 from itsdangerous import BadSignature
 
 from api.web import sessions
-from climate.identity import admin as accounts
+from climate.identity import projects_and_users as accounts
 from climate.identity.audit import SETUP
 from tests.api.web.page_clients import Browser
 from tests.identity.identity_factory import Place

@@ -23,7 +23,7 @@ from climate.cli.demo.demo import ENDING, STEPS, page_of, perform
 from climate.cli.demo.screen import Screen
 from climate.cli.demo.stack import Stack, running, surroundings
 from climate.cli.errors import Failure
-from climate.service.power import controller
+from climate.service.power import power_saving
 from climate.settings import Settings
 from tests.cli.fake_server import PASSWORD, Wire
 
@@ -107,7 +107,7 @@ def test_the_demo_never_plays_on_a_cloud_that_the_user_has_named(tmp_path: Path)
 def test_the_settings_that_the_steps_count_on_are_not_the_users(tmp_path: Path) -> None:
     environ = surroundings({"CLIMATE_HOME": str(tmp_path), "CLIMATE_IDLE_OFF_AFTER": "86400"})
     settings = Settings.from_env(environ)
-    controller.check(settings)
+    power_saving.check(settings)
     switches = timedelta(seconds=settings.power_on_lead + settings.service_down_seconds)
     assert 0 < settings.idle_off_after <= 5
     assert switches < host_steps.AHEAD, "a host that was just switched off is not called up in time"

@@ -13,12 +13,12 @@ from climate.compute import Compute, build
 from climate.compute.models.server import DELETE, Server
 from climate.compute.network import fixed_ips as fixed
 from climate.compute.network import floating_ips, networks
+from climate.compute.network.creation_request import CreationRequest
 from climate.compute.network.driver import Entry, Happened, What
 from climate.compute.network.driver.recording import RecordingNetwork
 from climate.compute.network.driver.registry import Wires
 from climate.compute.network.models import Network, Vif
 from climate.compute.network.network_options import NetworkOptions
-from climate.compute.network.network_request import NetworkRequest
 from climate.compute.network.service import network_service
 from climate.compute.nodes import services
 from climate.compute.servers import actions
@@ -75,7 +75,7 @@ class Books:
     def make(self, label: str, cidr: str, manager: str | None = None, **wanted: Any) -> list[Network]:
         with self.compute.engine.begin() as conn:
             return networks.create(
-                conn, self.compute.network, NetworkRequest(label, IPv4Network(cidr), **wanted), manager
+                conn, self.compute.network, CreationRequest(label, IPv4Network(cidr), **wanted), manager
             )
 
     def served(self, label: str, cidr: str, manager: str | None = None, **wanted: Any) -> list[Network]:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from climate.compute.errors import BadRequest, ComputeError, Conflict
 from climate.compute.models.hostnames import hostname
-from climate.compute.network import ipv6, mac_addresses, subnets
+from climate.compute.network import ipv6, mac_addresses, subnetting
 from climate.compute.network.networks import _free as first_free
 
 BLOCK = IPv4Network("10.9.0.0/22")
@@ -50,32 +50,32 @@ def test_the_first_subnets_that_overlap_nothing(
     expected = counted(cidr, count, size, taken)
     if isinstance(expected, type):
         with pytest.raises(expected):
-            subnets.cut(cidr, count, size, taken)
+            subnetting.cut(cidr, count, size, taken)
         return
-    assert subnets.cut(cidr, count, size, taken) == expected
+    assert subnetting.cut(cidr, count, size, taken) == expected
 
 
 @given(st.integers(-5, 1 << 18))
 def test_only_sizes_that_can_be_kept_are_taken(size: int) -> None:
-    if subnets.LEAST <= size <= subnets.LARGEST:
-        length = subnets.prefix_length(size)
+    if subnetting.LEAST <= size <= subnetting.LARGEST:
+        length = subnetting.prefix_length(size)
         assert 1 << (32 - length) >= size > 1 << (31 - length)
         return
     with pytest.raises(BadRequest, match="between 8 and 65536"):
-        subnets.prefix_length(size)
+        subnetting.prefix_length(size)
 
 
 def test_a_full_range_is_not_counted_through() -> None:
     whole = IPv4Network("10.0.0.0/8")
     taken = list(whole.subnets(new_prefix=16))
     free = taken.pop()
-    assert subnets.cut(whole, 2, 8, taken) == list(free.subnets(new_prefix=29))[:2]
+    assert subnetting.cut(whole, 2, 8, taken) == list(free.subnets(new_prefix=29))[:2]
 
 
 @given(st.integers(24, 29).map(lambda length: IPv4Network(f"10.0.0.0/{length}")), st.integers(0, 3), st.integers(0, 3))
 def test_what_is_reserved_is_at_both_ends(cidr: IPv4Network, bottom: int, top: int) -> None:
     every = list(cidr)
-    assert list(subnets.reserved(cidr, bottom, top)) == every[:bottom] + every[len(every) - top :]
+    assert list(subnetting.reserved(cidr, bottom, top)) == every[:bottom] + every[len(every) - top :]
 
 
 @given(st.integers(0, 2**16), st.integers(40, 68))
@@ -83,9 +83,9 @@ def test_prefixes_of_a_range_are_apart_and_inside(place: int, length: int) -> No
     cidr = IPv6Network(("fd00::", length))
     if length > 64 or place >= 2 ** (64 - length):
         with pytest.raises(BadRequest):
-            subnets.prefix_v6(cidr, place)
+            subnetting.prefix_v6(cidr, place)
         return
-    made = subnets.prefix_v6(cidr, place)
+    made = subnetting.prefix_v6(cidr, place)
     assert made.prefixlen == 64
     assert made.subnet_of(cidr)
     assert int(made.network_address) - int(cidr.network_address) == place << 64
@@ -135,4 +135,4 @@ def test_macs_are_spread() -> None:
 def test_a_range_in_use_is_named() -> None:
     taken = [IPv4Network("10.9.1.0/24"), IPv4Network("10.9.2.0/24")]
     with pytest.raises(ComputeError, match=r"10.9.0.0/22 has no room for 3 more networks: 10.9.1.0/24, 10.9.2.0/24"):
-        subnets.cut(BLOCK, 3, 256, taken)
+        subnetting.cut(BLOCK, 3, 256, taken)

@@ -13,8 +13,8 @@ from climate.compute.network.models import Network
 from climate.compute.network.network_options import NetworkOptions
 from climate.compute.network.project_networks import Subnet
 from climate.compute.store.networks import networks as rows
-from climate.compute.store.networks import pending_networks as outline_rows
-from climate.compute.store.networks.pending_networks import Outline
+from climate.compute.store.networks import networks_without_subnet as outline_rows
+from climate.compute.store.networks.networks_without_subnet import Outline
 from tests.compute.network.conftest import Cloud
 from tests.compute.network.recorded_network import Books
 from tests.compute.network.test_crowd import at_once, refusals

@@ -17,7 +17,7 @@ from climate.compute.errors import (
     QuotaExceeded,
 )
 from climate.compute.metadata import nw_info
-from climate.compute.network import fixed_ips, floating_ips, ipv6, mac_addresses, subnets
+from climate.compute.network import fixed_ips, floating_ips, ipv6, mac_addresses, subnetting
 from climate.compute.network.driver import What
 from climate.compute.network.models import Network, Vif
 from climate.compute.store.projects import quotas
@@ -91,7 +91,7 @@ def test_nw_5_where_there_is_no_room(cidr: str, count: int, taken: str | None, e
 
 def cut(cidr: str, count: int, size: int, taken: list[str]) -> list[str]:
     used = [IPv4Network(one, strict=False) for one in taken]
-    return [str(one) for one in subnets.cut(IPv4Network(cidr), count, size, used)]
+    return [str(one) for one in subnetting.cut(IPv4Network(cidr), count, size, used)]
 
 
 def test_nw_7_addresses_from_the_third_on_until_none_is_left(cloud: Cloud) -> None:

@@ -8,15 +8,15 @@ from uuid import uuid4
 
 import pytest
 
-from climate.compute import storage, volumes
+from climate.compute import volume_directory, volumes
 from climate.compute.errors import Busy, Conflict, NotFound, VirtError
 from climate.compute.models.server import DELETE, SHELVED_OFFLOADED, SHUTOFF, START, STOP
 from climate.compute.servers import actions, volume_attachments
 from climate.compute.servers.interfaces.interfaces import Who
-from climate.compute.storage import Directory
 from climate.compute.store.projects.volumes import Volume
 from climate.compute.virt import Guest
 from climate.compute.virt.memory import MemoryDriver
+from climate.compute.volume_directory import Directory
 from tests.compute.cloud_factory import Place, node, place
 
 POOL = str(uuid4())
@@ -73,7 +73,7 @@ def test_attached_and_detached(here: Place) -> None:
     assert here.driver.seen[server.id] == [one.id, other.id]
     volume_attachments.detach(here.compute, who(server.id), one.id)
     assert look(here, one).state == "detaching"
-    folder = storage.data(volumes.directory(here.compute).home("local", one.id))
+    folder = volume_directory.data(volumes.directory(here.compute).home("local", one.id))
     here.settle()
     assert (look(here, one).state, look(here, one).server_id) == ("available", None)
     assert not os.path.ismount(folder), "nothing is left mounted of what no server has"

@@ -9,13 +9,13 @@ from uuid import uuid4
 
 import pytest
 
-from climate.compute import storage
+from climate.compute import volume_directory
 from climate.compute.errors import BadRequest, VirtError
 from climate.compute.linux import processes
-from climate.compute.storage import DATA, GB, PLAIN, Directory
 from climate.compute.virt import State
 from climate.compute.virt.guest_volumes import Attached
 from climate.compute.virt.qemu import qmp
+from climate.compute.volume_directory import DATA, GB, PLAIN, Directory
 from tests.compute.virt.driver_cases import Subject, cannot
 
 
@@ -66,7 +66,7 @@ def test_a_folder_does_not_grow_beyond_the_size_of_its_volume(directory: Directo
         os.posix_fallocate(file.fileno(), 0, 2 * GB)
     (folder / "large").unlink()
     (folder / "kept").write_text("words")
-    storage.release(one.home)
+    volume_directory.release(one.home)
     assert not (folder / "kept").exists()
     directory.make("local", one.id, 2)
     assert (one.folder() / "kept").read_text() == "words", "what is there is not formatted again"
@@ -92,7 +92,7 @@ def test_a_process_finds_its_volumes_in_its_home(make_subject: Callable[[str], S
     assert subject.homes is not None
     folder = subject.homes.of(guest.id) / "volumes"
     (folder / one.id / "file").write_text("words")
-    storage.release(one.home)  # as after a new start of the machine
+    volume_directory.release(one.home)  # as after a new start of the machine
     subject.driver.rewire(replace(guest, volumes=(one, other)))
     assert {place.name for place in folder.iterdir()} == {one.id, other.id}
     assert (folder / one.id / "file").read_text() == "words"

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from climate.compute.zones.answers import cooked
+from climate.compute.zones.answer_rewriting import cooked
 from climate.compute.zones.models import ZoneChain
 
 

@@ -6,8 +6,8 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
+from climate.domain.availability.daily_windows import Span
 from climate.domain.availability.gaps import FAR, ListedGaps, Steps, common
-from climate.domain.availability.openings import Span
 
 END = 40
 cuts = st.lists(st.integers(0, END), unique=True, max_size=8).map(sorted)

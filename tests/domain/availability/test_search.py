@@ -7,9 +7,9 @@ from random import Random
 
 import pytest
 
+from climate.domain.availability.daily_windows import Span
 from climate.domain.availability.demands import ADDRESSES, HOSTS, Demand, Profile, SharedDemand, WholeDemand
 from climate.domain.availability.gaps import ListedGaps
-from climate.domain.availability.openings import Span
 from climate.domain.availability.search import Candidate, Mode, Question, candidates
 from tests.campaign import cases
 

@@ -11,12 +11,12 @@ from argon2 import PasswordHasher
 from sqlalchemy import text
 from werkzeug.test import TestResponse
 
-from climate.identity import admin as directory
+from climate.identity import projects_and_users as directory
 from climate.identity import roles
-from climate.identity.admin import NewUser
 from climate.identity.audit import SETUP
 from climate.identity.authentication.passwords import Passwords
 from climate.identity.authentication.sign_in import GUESSED, network_of
+from climate.identity.projects_and_users import NewUser
 from climate.identity.store.assignments import Holder
 from tests.identity.identity_factory import QUICK, Asker, Place, app_of, password_body
 

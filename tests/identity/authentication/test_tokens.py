@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from sqlalchemy import text
 
 from climate.domain.errors import NotAuthenticated
-from climate.identity import admin as directory
+from climate.identity import projects_and_users as directory
 from climate.identity.audit import SETUP
 from climate.identity.authentication import sign_in
 from climate.identity.authentication.revocation_cache import TIDY, View, Watch

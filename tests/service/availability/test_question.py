@@ -37,7 +37,7 @@ def test_the_free_times_are_those_of_the_period(climate: Climate, clock: Clock) 
     wanted = Wanted((hosts_wanted(1),), hour, clock.time, clock.time + 9 * hour)
     inquiry = search.prepare(climate, MEMBER, wanted)
     with reading(climate.engine) as conn:
-        known = question.read(conn, climate, MEMBER, wanted, inquiry.parts, wanted.whole)
+        known = question.read(conn, climate, MEMBER, wanted, inquiry.requested, wanted.whole)
     [demand] = known.demands
     assert isinstance(demand, WholeDemand)
     begin = int(clock.time.timestamp())

@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import event
 
 from climate.context import Climate
-from climate.domain.availability.openings import Window, zone
+from climate.domain.availability.daily_windows import Window, zone
 from climate.domain.availability.search import Mode
 from climate.domain.errors import ClimateError, Forbidden, InvalidInput
 from climate.domain.limits import Limit

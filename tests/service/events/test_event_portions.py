@@ -28,7 +28,7 @@ from tests.conftest import ADMIN
 from tests.scenarios.test_statement_counts import counted
 from tests.service.lease_actions import run
 from tests.service.leases.batches import Here, eight_hosts, host_of, run_alone, watched
-from tests.service.leases.test_repair import OF_A_NEWER_RELEASE
+from tests.service.leases.test_broken_leases import OF_A_NEWER_RELEASE
 from workers import celery_app
 from workers.event_messages import EventMessages
 from workers.tasks import Desk

@@ -13,7 +13,7 @@ from climate.domain.errors import Busy
 from climate.domain.lease import Lease
 from climate.domain.status import DONE, UNDONE, LeaseStatus
 from climate.service.journal import check
-from climate.service.leases import host_replacement, leases, server_boot, update
+from climate.service.leases import host_replacement, lease_servers, leases, update
 from climate.service.leases.update import Changes
 from climate.store.leases.event_claims import Message
 from tests.conftest import ADMIN, MEMBER, Clock
@@ -96,7 +96,7 @@ def test_a_sleeping_server_is_given_up_though_the_start_is_claimed(
     lease = make(climate, clock, *({"resource_type": "virtual:instance", "resource_id": one} for one in sleeping))
     clock.forward(hours=1)
     (old,) = claim(climate)
-    after = server_boot.give_up(climate, MEMBER, sleeping[0])
+    after = lease_servers.give_up(climate, MEMBER, sleeping[0])
     assert after is not None
     assert [one.spec.get("given_up") for one in after.reservations] == [True, None]
     late(climate, cloud, old)

@@ -13,7 +13,7 @@ from climate.power import OFF, ON, PowerFenced, Target
 from climate.power.memory import Trouble
 from climate.service.host_operations import evacuation, failures
 from climate.service.hosts import reconcile
-from climate.service.power import controller, switching
+from climate.service.power import power_saving, switching
 from tests.conftest import Clock, cloud_host
 from tests.service.fake_power import Machines, machines
 from tests.service.hosts.test_reconcile import put
@@ -144,6 +144,6 @@ def test_what_was_fenced_is_no_surprise(make_room: Callable[..., Machines], cloc
     failed(room, clock)
     clock.forward(seconds=301)
     evacuation.run_round(room.climate)
-    controller.run_round(room.climate)
+    power_saving.run_round(room.climate)
     assert room.place(1).on is False
     assert "power.switched" not in {kind for kind, _ in room.told()}

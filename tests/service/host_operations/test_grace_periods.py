@@ -17,7 +17,7 @@ from climate.service.events import events
 from climate.service.host_operations import recycling
 from climate.service.hosts import inventory
 from climate.service.journal import check
-from climate.service.leases import leases, server_boot, update
+from climate.service.leases import lease_servers, leases, update
 from climate.service.leases.leases import Order
 from climate.service.leases.update import Changes
 from tests.conftest import ADMIN, MEMBER, Clock
@@ -101,7 +101,7 @@ def test_servers_go_on_and_nothing_is_booted(
     with pytest.raises(Refused):
         cloud.boot("project", f"h{min(held(lease))}")
     with pytest.raises(Conflict, match="in its grace period until 2030-01-01 13:10:00 UTC"):
-        server_boot.admit(climate, MEMBER, reservation(lease))
+        lease_servers.admit(climate, MEMBER, reservation(lease))
     assert told(engine) == ["lease.grace"]
     clock.time += MINUTE
     run_due(climate)
@@ -133,7 +133,7 @@ def test_it_can_be_prolonged_within_the_grace(
     assert event(climate, lease, ADJUST).carried_out
     assert cloud.server(server)
     assert cloud.boot("project", f"h{min(held(lease))}"), "it is open again"
-    assert server_boot.admit(climate, MEMBER, reservation(lease)).id == lease.id
+    assert lease_servers.admit(climate, MEMBER, reservation(lease)).id == lease.id
     clock.time = later.period.end
     run_due(climate)
     assert cloud.is_closed(reservation(lease))

@@ -13,7 +13,7 @@ from climate.domain.errors import Conflict, Forbidden, InvalidInput, InvalidPeri
 from climate.domain.facts import HostOpened
 from climate.domain.hosts.pools import Pool
 from climate.service.host_operations import pools
-from climate.service.host_operations.pools import Part
+from climate.service.host_operations.pools import Page
 from climate.service.hosts import reservable
 from climate.store.hosts.pool_settings import Terms
 from climate.store.hosts.pools import Count
@@ -85,7 +85,7 @@ def test_a_host_is_shown_with_its_lease_its_next_one_and_its_servers(
         assert one.next is not None
         assert (one.next.lease_id, one.next.during.start) == (second.id, second.period.start)
     assert [[server.id for server in one.servers or ()] for one in found] == [[server], *[[]] * 7]
-    assert [one.place.host for one in pools.hosts_of(climate, ADMIN, Pool.LENT, Part(3, 2))] == [4, 5]
+    assert [one.place.host for one in pools.hosts_of(climate, ADMIN, Pool.LENT, Page(3, 2))] == [4, 5]
     assert pools.hosts_of(climate, ADMIN, Pool.RESERVATION) == []
 
 
@@ -111,7 +111,7 @@ def test_the_backlog_tells_which_hosts_are_promised_when(climate: Climate, clock
     assert all([p.lease_id for p in plan.promises] == [one.id] for plan in plans)
     later = (one.period.end, one.period.end + timedelta(hours=1))
     assert all(not plan.promises for plan in pools.backlog(climate, ADMIN, Pool.RESERVATION, later)[1])
-    assert [plan.place.host for plan in pools.backlog(climate, ADMIN, Pool.RESERVATION, part=Part(6))[1]] == [7, 8]
+    assert [plan.place.host for plan in pools.backlog(climate, ADMIN, Pool.RESERVATION, page=Page(6))[1]] == [7, 8]
     for between in ((clock.time, clock.time), (None, clock.time), (clock.time, clock.time + timedelta(days=9999))):
         with pytest.raises(InvalidPeriod):
             pools.backlog(climate, ADMIN, Pool.RESERVATION, between)

@@ -19,7 +19,7 @@ from climate.service.leases.update import Changes
 from climate.store.hosts import drift as notes
 from climate.store.hosts import pool_membership
 from climate.store.leases import event_claims
-from climate.store.tables.operations import notices
+from climate.store.tables.limits_and_notices import notices
 from tests.conftest import ADMIN, MEMBER, Clock, cloud_host
 from tests.scenarios.test_statement_counts import cost
 from tests.service.lease_actions import claim, get, held, hosts_wanted, make, reservation, run, run_due

@@ -15,7 +15,7 @@ from climate.service import housekeeping
 from climate.service.events import event_dispatch
 from climate.service.journal import check
 from climate.service.journal.rebuild import rebuild
-from climate.service.leases import leases, repair, update
+from climate.service.leases import broken_leases, leases, update
 from climate.service.leases.leases import Order
 from climate.service.leases.update import Changes
 from climate.store.idempotency import Key
@@ -80,9 +80,9 @@ def test_leases_that_are_set_aside_run_again_when_the_rows_are_recreated(
     with engine.begin() as conn:
         conn.execute(text("UPDATE leases SET version = 0"))
     assert event_dispatch.claim(climate, "poller", Cursor()).count == 0
-    assert [one.lease_id for one in repair.listed(climate)] == [lease.id]
+    assert [one.lease_id for one in broken_leases.listed(climate)] == [lease.id]
     rebuild(climate)
-    assert repair.listed(climate) == []
+    assert broken_leases.listed(climate) == []
     run_due(climate)
     assert leases.get(climate, ADMIN, lease.id).status is LeaseStatus.ACTIVE
 

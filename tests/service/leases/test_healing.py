@@ -17,7 +17,7 @@ from climate.service.leases.update import Changes
 from tests.conftest import ADMIN, MEMBER, Clock
 from tests.service.host_rounds import fall_ill, pass_time, place, pool_of, recover, rounds, told
 from tests.service.lease_actions import claim, get, held, hosts_wanted, make, reservation, run, run_due
-from tests.service.leases.test_repair import OF_A_NEWER_RELEASE
+from tests.service.leases.test_broken_leases import OF_A_NEWER_RELEASE
 
 
 def running(climate: Climate, clock: Clock, count: int, **more: object) -> Lease:

@@ -11,7 +11,7 @@ from climate.cloud.fake import FakeCloud
 from climate.context import Climate
 from climate.domain.lease import Lease
 from climate.service.journal import check
-from climate.service.leases import holds, lease_pools, leases, update
+from climate.service.leases import confirmation, lease_pools, leases, update
 from climate.service.leases.leases import Order
 from climate.service.leases.update import Changes
 from climate.store.idempotency import Key
@@ -157,7 +157,11 @@ def test_dry_runs_and_holds_have_none_until_they_are_confirmed(
     order = Order("l", None, clock.time + timedelta(hours=1), None, [hosts_wanted()])
     leases.create(climate, MEMBER, order, dry_run=True)
     assert (lease_pools.reconcile(climate), cloud.lease_pools()) == (0, {})
-    assert holds.confirm(climate, MEMBER, held.id).reservations[0].aggregate_id == aggregate(climate, held) is not None
+    assert (
+        confirmation.confirm(climate, MEMBER, held.id).reservations[0].aggregate_id
+        == aggregate(climate, held)
+        is not None
+    )
 
 
 def test_a_repeated_request_makes_no_pool_of_a_lease_that_is_gone(

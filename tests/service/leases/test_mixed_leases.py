@@ -16,7 +16,7 @@ from climate.domain.lease import Lease
 from climate.domain.status import DONE, ERROR, IN_PROGRESS, UNDONE, HoldState, LeaseStatus, ReservationStatus
 from climate.service.events import event_dispatch, events
 from climate.service.journal import check
-from climate.service.leases import host_replacement, leases, server_boot
+from climate.service.leases import host_replacement, lease_servers, leases
 from climate.service.leases.leases import Order
 from climate.store.leases import event_claims as claims
 from climate.store.leases.event_claims import Message
@@ -327,9 +327,9 @@ def test_hosts_are_booted_on_while_the_storage_of_their_lease_is_not_ready(clima
     hosts, storage = lease.reservations
     work(climate, HOSTS)
     assert get(climate, lease).status is LeaseStatus.STARTING
-    assert server_boot.admit(climate, MEMBER, str(hosts.id)).id == lease.id
+    assert lease_servers.admit(climate, MEMBER, str(hosts.id)).id == lease.id
     with pytest.raises(Conflict, match="is STARTING"):
-        server_boot.admit(climate, MEMBER, str(storage.id))
+        lease_servers.admit(climate, MEMBER, str(storage.id))
 
 
 @pytest.mark.parametrize("verb", ["lend", "make_volume", "close", "take_back", "drop_volumes"])

@@ -18,7 +18,7 @@ from climate.power.memory import MemoryDriver, MemorySettings, Trouble
 from climate.service.host_operations import failures
 from climate.service.journal import check
 from climate.service.leases import healing
-from climate.service.power import controller, executor, switching
+from climate.service.power import parallel_requests, power_saving, switching
 from climate.store.hosts import pool_membership
 from tests.conftest import ADMIN, Clock
 from tests.service import lease_actions
@@ -70,7 +70,7 @@ def test_never_off_with_a_need_inside_the_lead(climate: Climate, clock: Clock, t
         clock.forward(seconds=900)
         starts = [dice.uniform(0.05, 0.3) for _ in range(4)]
         with ThreadPoolExecutor(6) as pool:
-            work = [pool.submit(controller.run_round, room.climate) for _ in range(2)]
+            work = [pool.submit(power_saving.run_round, room.climate) for _ in range(2)]
             work += [pool.submit(book, start) for start in starts]
         for one in work:
             one.result()
@@ -163,7 +163,7 @@ def test_one_that_hangs_keeps_nobody_waiting(climate: Climate, clock: Clock, tmp
     gate = Gate(room.driver.folder, room.driver.now, slow="h4")
     room.climate = replace(room.climate, power={"memory": gate})
     clock.forward(seconds=900)
-    thread = threading.Thread(target=controller.run_round, args=(room.climate,))
+    thread = threading.Thread(target=power_saving.run_round, args=(room.climate,))
     thread.start()
     try:
         others = [number for number in range(1, 9) if number != 4]
@@ -220,9 +220,9 @@ def test_many_are_asked_at_once(climate: Climate, clock: Clock, tmp_path: Path) 
             return super().state(target)
 
     room.climate = replace(room.climate, power={"memory": Meeting(room.driver.folder, room.driver.now)})
-    controller.run_round(room.climate)
+    power_saving.run_round(room.climate)
     assert [room.supply(number).error for number in range(1, 9)] == [""] * 8
-    assert executor.AT_ONCE >= 8
+    assert parallel_requests.AT_ONCE >= 8
 
 
 def test_two_rounds_at_a_time_write_everything_once(climate: Climate, clock: Clock, tmp_path: Path) -> None:
@@ -232,7 +232,7 @@ def test_two_rounds_at_a_time_write_everything_once(climate: Climate, clock: Clo
     for _ in range(6):
         clock.forward(seconds=200)
         with ThreadPoolExecutor(4) as pool:
-            for one in [pool.submit(controller.run_round, room.climate) for _ in range(4)]:
+            for one in [pool.submit(power_saving.run_round, room.climate) for _ in range(4)]:
                 one.result()
     assert room.off() == list(range(1, 9))
     assert {number: room.place(number).version - 1 for number in range(1, 9)} == before
@@ -252,9 +252,9 @@ def test_settings_that_change_while_their_host_is_asked(climate: Climate, clock:
             return super().state(target)
 
     asking = replace(room.climate, power={"memory": Meanwhile(room.driver.folder, room.driver.now)})
-    controller.run_round(asking)
+    power_saving.run_round(asking)
     assert (room.supply(1).seen_at, room.place(1).on) == (None, True)
-    controller.run_round(room.climate)
+    power_saving.run_round(room.climate)
     assert not room.place(1).on
 
 
@@ -263,7 +263,7 @@ def test_the_lead_is_measured_when_the_wish_is_written(climate: Climate, clock: 
     room.wire(*range(1, 9))
     make(room.climate, clock, hosts_wanted(8), start=(900 + 600 + 600 - 1) / 3600)
     clock.forward(seconds=900)
-    assert controller.run_round(room.climate) == 0
+    assert power_saving.run_round(room.climate) == 0
 
 
 def test_owners_are_not_informed_which_machine_does_not_come_up(climate: Climate, clock: Clock, tmp_path: Path) -> None:

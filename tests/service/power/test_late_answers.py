@@ -6,8 +6,8 @@ import pytest
 
 from climate.context import Climate
 from climate.power import OFF, ON, Target
-from climate.service.power import executor, power, switching
-from climate.service.power.executor import Job
+from climate.service.power import parallel_requests, power, switching
+from climate.service.power.parallel_requests import Job
 from climate.service.power.power import ByHand
 from climate.store.hosts import pool_membership
 from climate.store.hosts import power as supplies
@@ -73,5 +73,5 @@ def test_the_last_decision_is_carried_out_with_its_token(room: Machines) -> None
 
 def test_jobs_that_only_look_read_no_decisions(room: Machines) -> None:
     job = decided(room, 1, OFF)
-    seen = [one for part in executor.ask(room.climate, [Job(job.place, job.supply)]) for one in part]
+    seen = [one for part in parallel_requests.ask(room.climate, [Job(job.place, job.supply)]) for one in part]
     assert [(one.state, one.error) for one in seen] == [(ON, "")]

@@ -9,7 +9,7 @@ import pytest
 from climate.cloud.fake import FakeCloud
 from climate.context import Climate
 from climate.power.redfish import RedfishDriver
-from climate.service.power import controller, power
+from climate.service.power import power, power_saving
 from climate.service.power.power import Wiring
 from climate.store.hosts import pool_membership
 from tests.conftest import ADMIN, Clock
@@ -49,7 +49,7 @@ def test_a_lease_finds_its_hosts_up(
             served.systems.settle(uuid)
         states = {number: served.systems.get_power_state(uuid) for number, uuid in systems.items()}
         cloud.unwell = {f"h{number}": "down" for number, state in states.items() if state != "On"}
-        controller.run_round(climate)
+        power_saving.run_round(climate)
         clock.forward(seconds=60)
 
     def off() -> list[int]:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from climate.domain.availability.openings import zone
+from climate.domain.availability.daily_windows import zone
 from climate.domain.errors import InvalidInput
 from climate.domain.period import Period
 from climate.service.series import recurrence

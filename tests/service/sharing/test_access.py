@@ -15,7 +15,7 @@ from climate.domain.policy import Caller
 from climate.domain.sharing.sharing import Sharing, SharingChanged
 from climate.service.admission import limits
 from climate.service.journal import check
-from climate.service.leases import lease_hosts, leases, server_boot, update
+from climate.service.leases import lease_hosts, lease_servers, leases, update
 from climate.service.leases.leases import Order
 from climate.service.leases.update import Changes
 from climate.service.sharing import access
@@ -136,13 +136,13 @@ def test_members_of_further_projects_boot_on_it(climate: Climate, clock: Clock, 
     run_due(climate)
     pool = reservation(lease)
     for caller in (MEMBER, GUEST):
-        assert server_boot.admit(climate, caller, pool).id == lease.id
+        assert lease_servers.admit(climate, caller, pool).id == lease.id
     for caller in (VIEWER, EXTENDER):
         with pytest.raises(Forbidden, match="not with your project"):
-            server_boot.admit(climate, caller, pool)
+            lease_servers.admit(climate, caller, pool)
     for caller in (STRANGER, ADMIN):
         with pytest.raises(NotFound):
-            server_boot.admit(climate, caller, pool)
+            lease_servers.admit(climate, caller, pool)
     assert cloud.projects(pool) == ("project", "guest")
 
 

@@ -32,7 +32,7 @@ from climate.service.sharing import changes as sharing_changes
 from climate.service.waiting_list import entries
 from climate.settings import Settings
 from climate.store.notices.calendar_feeds import Scope
-from climate.store.tables.operations import notices
+from climate.store.tables.limits_and_notices import notices
 from tests.conftest import ADMIN, MEMBER, STRANGER, Clock
 from tests.domain.lease_factory import created
 from tests.service import lease_actions

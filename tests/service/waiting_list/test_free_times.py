@@ -11,7 +11,7 @@ from climate.domain.availability.gaps import ListedGaps, Steps
 from climate.domain.errors import TooComplex
 from climate.domain.period import Period
 from climate.domain.planning.waiting import Entry
-from climate.service.waiting_list.free_times import FreeTimes, can_wait, parts
+from climate.service.waiting_list.free_times import FreeTimes, can_wait, requested
 from tests.conftest import Clock
 from tests.scenarios.test_statement_counts import counted
 from tests.service.lease_actions import get, held, hosts_wanted, make
@@ -104,5 +104,5 @@ def test_a_search_with_too_many_steps_finds_nothing(climate: Climate, clock: Clo
 def test_the_request_of_a_lease_keeps_the_ids_of_its_reservations(climate: Climate, clock: Clock) -> None:
     make(climate, clock, hosts_wanted(ALL))
     lease = get(climate, queue(climate, clock, hosts_wanted(2)))
-    [part] = parts(climate, lease)
+    [part] = requested(climate, lease)
     assert (part.id, part.spec["min"], can_wait(part), held(lease)) == (lease.reservations[0].id, 2, True, set())

@@ -7,8 +7,8 @@ from struct import pack
 from hypothesis import given
 from hypothesis import strategies as st
 
+from climate.domain.availability.daily_windows import Span
 from climate.domain.availability.gaps import ListedGaps
-from climate.domain.availability.openings import Span
 from climate.store.allocation.busy_periods import decode
 
 EPOCH = 946_684_800

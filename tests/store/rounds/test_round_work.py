@@ -21,7 +21,7 @@ from tests.api.compute.api_clients import World, world
 from tests.conftest import MEMBER
 from tests.scenarios.test_statement_counts import counted
 from tests.service.lease_actions import hosts_wanted, run_due
-from workers import periodic
+from workers import rounds
 
 OTHER_POOL = "(SELECT pool FROM compute_nodes WHERE name = 'gpu-2')"
 HOST = "(SELECT min(id) FROM hosts)"
@@ -92,7 +92,7 @@ def there(cloud_database: str, tmp_path: Path) -> Iterator[World]:
         end = datetime.now(UTC) + timedelta(hours=1)
         leases.create(found.climate, MEMBER, Order("l", None, end, None, [hosts_wanted()]))
         run_due(found.climate)
-        periodic.make(found.climate)
+        rounds.make(found.climate)
         yield found
 
 
@@ -109,14 +109,14 @@ def _after(climate: Climate, change: str) -> bool:
 
 def test_each_event_is_work_and_a_quiet_deployment_has_none(there: World) -> None:
     climate = there.climate
-    assert not periodic.due_rounds(climate).hosts
+    assert not rounds.due_rounds(climate).hosts
     assert {what for what, change in EVENTS.items() if not _after(climate, change)} == set()
     assert {what for what, change in NO_WORK.items() if _after(climate, change)} == set()
 
 
 def test_the_look_is_one_statement_and_reads_no_row_of_each_host(there: World) -> None:
     with counted(there.climate.engine) as seen:
-        periodic.due_rounds(there.climate)
+        rounds.due_rounds(there.climate)
     assert len(seen) == 1, seen
 
 
@@ -167,9 +167,9 @@ def test_no_difference_between_engine_and_cloud_is_overlooked(there: World) -> N
                         step.rollback()
         differs = _differs(climate)
         if differs:
-            assert periodic.due_rounds(climate).hosts
+            assert rounds.due_rounds(climate).hosts
         elif _all_at_rest(climate):
-            assert not periodic.due_rounds(climate).hosts
+            assert not rounds.due_rounds(climate).hosts
         verdicts.add(differs)
     assert verdicts == {True, False}
 
@@ -220,7 +220,7 @@ def test_rounds_change_nothing_when_the_look_finds_no_work(there: World) -> None
     for what in (None, "an ordinary node is absent", "an ordinary node is put into maintenance"):
         with climate.engine.begin() as conn:
             conn.execute(text(NO_WORK[what] if what else "SELECT"))
-        assert not periodic.due_rounds(climate).hosts
+        assert not rounds.due_rounds(climate).hosts
         before = state()
-        periodic.make(climate)
+        rounds.make(climate)
         assert state() == before, what

@@ -15,7 +15,7 @@ from api.request_context import caller, compute, deployment
 from api.schema.body import Body
 from climate.compute import operations
 from climate.compute.images import backups
-from climate.compute.servers import details as server_details
+from climate.compute.servers import user_data_and_actions as server_details
 from climate.compute.servers.rebuild import Rebuilt
 from climate.compute.zones import placed_servers
 from climate.domain.errors import Forbidden

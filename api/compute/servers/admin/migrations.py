@@ -16,7 +16,7 @@ from api.compute.servers.view import links
 from api.paging import MOST, Page, next_links, page, unknown_marker
 from api.request_context import compute, here
 from climate.compute.errors import NotFound
-from climate.compute.migrations import host_evacuation
+from climate.compute.migrations import evacuation_plan
 from climate.compute.migrations import listing as migrations
 from climate.compute.models.migration import LIVE, UNDER_WAY, Migration
 from climate.domain.errors import InvalidInput
@@ -93,7 +93,7 @@ def moves(name: str) -> Body:
                 "dest_compute": step.service_host,
                 "reason": step.reason,
             }
-            for step in host_evacuation.plan(compute(), name)
+            for step in evacuation_plan.plan(compute(), name)
         ]
     }
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from sqlalchemy import Connection
 
 from climate.compute.cells.builds import request as build_request
-from climate.compute.cells.builds import scheduler, top_cell
+from climate.compute.cells.builds import scheduler, top_cell_servers
 from climate.compute.cells.builds.request import Build
 from climate.compute.cells.messaging import send
 from climate.compute.context import Compute
@@ -28,7 +28,7 @@ class Sleep(NamedTuple):
     lease_params: object
 
 
-class Share(NamedTuple):
+class CellBuild(NamedTuple):
     """Servers of a request that go to one cell."""
 
     cell: str
@@ -47,7 +47,7 @@ def start(compute: Compute, request: BootRequest, sleep: Sleep | None = None, ce
     """
     build_id = create.new_build_id(compute)
     with compute.engine.begin() as conn:
-        ids = tuple(top_cell.begun(compute, conn, request, build_id))
+        ids = tuple(top_cell_servers.begun(compute, conn, request, build_id))
         build = build_request.made(conn, request, build_id, ids)
         if sleep is not None:
             build = replace(build, reserved=True, lease_params=sleep.lease_params)
@@ -55,24 +55,24 @@ def start(compute: Compute, request: BootRequest, sleep: Sleep | None = None, ce
     return Started(build_id, ids)
 
 
-def split(compute: Compute, request: BootRequest, shares: Sequence[Share]) -> Started:
-    """Store the servers of a request at the top cell, and send each share to its cell as a separate build.
+def split(compute: Compute, request: BootRequest, cell_builds: Sequence[CellBuild]) -> Started:
+    """Store the servers of a request at the top cell, and send those of each cell there as a separate build.
 
-    The quota applies to the whole request; if it allows fewer servers, the last shares are reduced. Raise BadRequest
+    The quota applies to the whole request; if it allows fewer servers, the last builds are reduced. Raise BadRequest
     for values that cannot be resolved at the API cell, and QuotaExceeded.
     """
     build_id = create.new_build_id(compute)
     with compute.engine.begin() as conn:
-        ids = tuple(top_cell.begun(compute, conn, request, build_id))
+        ids = tuple(top_cell_servers.begun(compute, conn, request, build_id))
         spare, first = max(0, len(ids) - request.least), 0
-        for share in shares:
-            mine = ids[first : first + share.number]
+        for planned in cell_builds:
+            mine = ids[first : first + planned.number]
             if mine:
                 least = max(1, len(mine) - spare)
-                part = replace(request, hints=share.hints, count=len(mine), least=least)
-                # Two shares that pass through one cell are distinguished by their ids.
+                part = replace(request, hints=planned.hints, count=len(mine), least=least)
+                # Two builds that pass through one cell are distinguished by their ids.
                 build = build_request.made(conn, part, create.new_build_id(compute) if first else build_id, mine)
-                _send(compute, conn, replace(build, cell=share.cell, whole=len(ids), first=first))
+                _send(compute, conn, replace(build, cell=planned.cell, whole=len(ids), first=first))
             first += len(mine)
     return Started(build_id, ids)
 

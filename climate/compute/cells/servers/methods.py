@@ -14,7 +14,7 @@ from climate.compute.cells.messaging.after_commit import Handing
 from climate.compute.cells.messaging.dispatch import CellContext, Effect, Handlers
 from climate.compute.cells.messaging.messages import DOWN, UP, Message
 from climate.compute.cells.messaging.pipeline import Pipeline
-from climate.compute.cells.servers import allowed_methods, healing, report, sync
+from climate.compute.cells.servers import allowed_methods, healing, report_fields, sync
 from climate.compute.context import Compute
 from climate.compute.errors import ComputeError, Conflict, NotFound
 from climate.compute.models.server import DELETE, is_id
@@ -209,7 +209,7 @@ def _by(kwargs: Args) -> By:
     """Return the requester, for the list of actions."""
     given = kwargs.get("by")
     given = given if isinstance(given, dict) else {}
-    return {key: str(given.get(key) or "")[: report.LONGEST_TEXT] for key in _NOBODY}
+    return {key: str(given.get(key) or "")[: report_fields.LONGEST_TEXT] for key in _NOBODY}
 
 
 HANDLERS = Handlers(

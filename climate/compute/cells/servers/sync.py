@@ -12,9 +12,9 @@ from typing import Any
 import structlog
 from sqlalchemy import Connection
 
-from climate.compute.cells.builds import top_cell
-from climate.compute.cells.servers import report as server_report
-from climate.compute.cells.servers.report import Report
+from climate.compute.cells.builds import top_cell_servers
+from climate.compute.cells.servers import report_fields as server_report
+from climate.compute.cells.servers.report_fields import Report
 from climate.compute.context import Compute
 from climate.compute.models.server import Server
 from climate.compute.store.cells import changes as cell_changes
@@ -196,4 +196,4 @@ def fault_at_top(compute: Compute, given: object, message: object) -> set[str]:
     """Put unreported servers into ERROR; return the ids of changed ones."""
     ids = server_report.read_ids(given)
     with compute.engine.begin() as conn:
-        return top_cell.failed(compute, conn, ids, str(message)[: server_report.LONGEST_TEXT])
+        return top_cell_servers.failed(compute, conn, ids, str(message)[: server_report.LONGEST_TEXT])

@@ -10,7 +10,7 @@ import structlog
 from climate.compute.cells.messaging import collecting, paths
 from climate.compute.cells.messaging.dispatch import CellContext, Handlers
 from climate.compute.cells.messaging.messages import Message
-from climate.compute.cells.servers import report
+from climate.compute.cells.servers import report_fields
 from climate.compute.cells.value_checks import Check, is_flag, is_uuid, or_none
 from climate.compute.context import Compute
 from climate.compute.models.node import Node, Service
@@ -74,7 +74,7 @@ def is_foreign(name: str) -> bool:
 def _place(node: Node) -> tuple[str, str]:
     """Return (path of its cell, digest of the node in reports of servers)."""
     path, host = paths.split_item(node.service_host)
-    return path or "", report.place_of(host, paths.split_item(node.name)[1])
+    return path or "", report_fields.place_of(host, paths.split_item(node.name)[1])
 
 
 def _asked(compute: Compute, method: str, read: Callable[[str, Mapping[str, Any]], T]) -> Inventory[T]:

@@ -19,7 +19,7 @@ from climate.compute.cells.messaging import paths, send
 from climate.compute.cells.messaging.dispatch import CellContext, Handlers
 from climate.compute.cells.messaging.messages import DOWN, UP, Message
 from climate.compute.cells.state import capacities
-from climate.compute.cells.state import report as state_report
+from climate.compute.cells.state import report_validation as state_report
 from climate.compute.context import Compute
 from climate.compute.store.cells import cells, resources
 from climate.database.connections import reading

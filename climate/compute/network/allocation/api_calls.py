@@ -21,7 +21,7 @@ from climate.compute.network.allocation.queue import AllocationQueue, Request
 from climate.compute.network.models import Network
 from climate.compute.network.network_options import MAC_ATTEMPTS
 from climate.compute.store.db_errors import DATABASE_ERRORS
-from climate.compute.store.networks import held_ips, messages, network_hosts
+from climate.compute.store.networks import allocator_messages, granted_fixed_ips, network_hosts
 
 log = structlog.get_logger(__name__)
 
@@ -49,7 +49,7 @@ def _macs(conn: Connection, count: int) -> list[str]:
     """MACs that no interface has, or will have as far as is known."""
     for _ in range(MAC_ATTEMPTS):
         chosen = {mac_addresses.choose() for _ in range(count)}
-        if len(chosen) == count and not held_ips.macs_in_use(conn, list(chosen)):
+        if len(chosen) == count and not granted_fixed_ips.macs_in_use(conn, list(chosen)):
             return list(chosen)
     raise MacsCollide(f"{MAC_ATTEMPTS} MACs in a row were another interface's")
 
@@ -99,6 +99,8 @@ def cancel(compute: Compute, asked: Sequence[Allocation], keep: AbstractSet[str]
     ]
     try:
         with compute.engine.begin() as conn:
-            messages.write(conn, [(one.network_id, CANCEL, allocation_body(one)) for one in left if one.interfaces])
+            allocator_messages.write(
+                conn, [(one.network_id, CANCEL, allocation_body(one)) for one in left if one.interfaces]
+            )
     except DATABASE_ERRORS as error:
         log.warning("cancellation of a grant failed: it expires by itself", error=type(error).__name__)

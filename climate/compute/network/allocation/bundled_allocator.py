@@ -13,7 +13,7 @@ from climate.compute.errors import BadRequest, Conflict, NoMoreAddresses
 from climate.compute.network import managers, networks
 from climate.compute.network.allocation.allocator import Allocation, Interface, InUse, Release, Translation
 from climate.compute.network.models import Network
-from climate.compute.store.networks import held_ips as rows
+from climate.compute.store.networks import granted_fixed_ips as rows
 
 
 class BookAllocator:

@@ -10,9 +10,9 @@ from climate.compute.errors import ComputeError, NetworkUnavailable
 from climate.compute.network.allocation import allocator as port
 from climate.compute.network.allocation.allocator import Allocation, InUse, NetworkAllocator, Release, Translation
 from climate.compute.network.allocation.messages import WireError, allocation_of, answer_body
-from climate.compute.store.networks import held_ips, messages
+from climate.compute.store.networks import allocator_messages, granted_fixed_ips
 from climate.compute.store.networks import networks as network_rows
-from climate.compute.store.networks.messages import AllocatorMessage
+from climate.compute.store.networks.allocator_messages import AllocatorMessage
 from climate.database.connections import reading
 
 log = structlog.get_logger(__name__)
@@ -57,20 +57,22 @@ def deliver(compute: Compute, allocator: NetworkAllocator) -> None:
     again, before later ones of the same network.
     """
     with reading(compute.engine) as conn:
-        result = messages.of_host(conn, compute.network_host)
+        result = allocator_messages.of_host(conn, compute.network_host)
     failed: set[str] = set()
     for message in result:
         if message.network_id not in failed and not _handed(allocator, message):
             failed.add(message.network_id)
         if message.network_id not in failed:
             with compute.engine.begin() as conn:
-                messages.done(conn, message.id)
+                allocator_messages.done(conn, message.id)
 
 
 def reconcile(compute: Compute, allocator: NetworkAllocator) -> None:
     """Send an allocator the recorded addresses of this host's networks, so that it releases lost grants."""
     with reading(compute.engine) as conn:
-        in_use = {one.id: held_ips.recorded(conn, one.id) for one in network_rows.own(conn, compute.network_host)}
+        in_use = {
+            one.id: granted_fixed_ips.recorded(conn, one.id) for one in network_rows.own(conn, compute.network_host)
+        }
     for network_id, servers in in_use.items():
         try:
             allocator.reconcile(InUse(network_id, servers))

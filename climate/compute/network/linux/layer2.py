@@ -13,7 +13,7 @@ from climate.compute.linux import netns
 from climate.compute.network.driver import Link, Plug, is_interface_name
 from climate.compute.network.linux import atomic_files, bridges, netlink, vifs
 from climate.compute.network.linux.netlink import Device
-from climate.compute.network.linux.vlan.vlan_bpf import Bpf
+from climate.compute.network.linux.vlan.bpf_transport import Bpf
 from climate.compute.network.linux.vlan.vlan_transport import Dot1q, Segment, Vxlan, why_not
 
 _LOG = logging.getLogger(__name__)

@@ -6,11 +6,11 @@ from typing import Protocol, cast
 
 from sqlalchemy import Connection
 
+from climate.compute.network.creation_request import CreationRequest
 from climate.compute.network.driver import Entry, Link, Nat, Served
 from climate.compute.network.managers import flat, flat_dhcp, vlan
 from climate.compute.network.models import Draft, Network
 from climate.compute.network.network_options import NetworkOptions
-from climate.compute.network.network_request import NetworkRequest
 
 
 class Manager(Protocol):
@@ -22,7 +22,9 @@ class Manager(Protocol):
     def FLOATING(self) -> bool: ...  # noqa: N802
     @property
     def DHCP(self) -> bool: ...  # noqa: N802
-    def drafts(self, wanted: NetworkRequest, options: NetworkOptions, cut: Sequence[IPv4Network], /) -> list[Draft]: ...
+    def drafts(
+        self, wanted: CreationRequest, options: NetworkOptions, cut: Sequence[IPv4Network], /
+    ) -> list[Draft]: ...
     def attached(self, conn: Connection, project_id: str, /) -> list[Network]: ...
     def claimed(self, network: Network, options: NetworkOptions, /) -> Mapping[str, object]: ...
     def address(self, network: Network, vpn: bool, /) -> IPv4Address | None: ...

@@ -9,10 +9,10 @@ from ipaddress import IPv4Address, IPv4Network
 
 from sqlalchemy import Connection
 
+from climate.compute.network.creation_request import CreationRequest
 from climate.compute.network.driver import Entry, Link, Nat, Served
 from climate.compute.network.models import FLAT, Draft, Network
 from climate.compute.network.network_options import NetworkOptions
-from climate.compute.network.network_request import NetworkRequest
 from climate.compute.store.networks import networks as rows
 
 NAME = FLAT
@@ -24,7 +24,7 @@ DHCP = False
 """True if addresses are leased by DHCP, and become free only when their lease ends."""
 
 
-def drafts(wanted: NetworkRequest, options: NetworkOptions, cut: Sequence[IPv4Network]) -> list[Draft]:
+def drafts(wanted: CreationRequest, options: NetworkOptions, cut: Sequence[IPv4Network]) -> list[Draft]:
     """Return the networks to create for these subnets."""
     bridge = wanted.bridge or options.flat_bridge
     interface = wanted.bridge_interface or options.flat_interface

@@ -7,11 +7,11 @@ from ipaddress import IPv4Address, IPv4Network
 from sqlalchemy import Connection
 
 from climate.compute.errors import BadRequest
+from climate.compute.network.creation_request import CreationRequest
 from climate.compute.network.driver import Entry, Link, Nat, Served
+from climate.compute.network.managers import dhcp_common
 from climate.compute.network.models import FLAT_DHCP, Draft, Network
 from climate.compute.network.network_options import NetworkOptions
-from climate.compute.network.network_request import NetworkRequest
-from climate.compute.network.service import dhcp_link
 from climate.compute.store.networks import networks as rows
 
 NAME = FLAT_DHCP
@@ -19,7 +19,7 @@ FLOATING = True
 DHCP = True
 
 
-def drafts(wanted: NetworkRequest, options: NetworkOptions, cut: Sequence[IPv4Network]) -> list[Draft]:
+def drafts(wanted: CreationRequest, options: NetworkOptions, cut: Sequence[IPv4Network]) -> list[Draft]:
     """Return the network to create for this subnet; one at a time, because each needs its own bridge
     and DHCP server.
     """
@@ -52,12 +52,12 @@ def link(network: Network, options: NetworkOptions, *, own: bool) -> Link:
     """Return the link of a network on a host; `own`: this host serves it."""
     bridge = network.bridge or options.flat_bridge
     made = Link(network.id, bridge, network.bridge_interface or options.flat_interface, mtu=options.mtu)
-    return dhcp_link.with_gateway(made, network) if own else made
+    return dhcp_common.with_gateway(made, network) if own else made
 
 
 def served(network: Network, options: NetworkOptions, entries: Sequence[Entry]) -> Served | None:
     """Return the services of the network on its host: DHCP, DNS, and router advertisements with IPv6."""
-    return dhcp_link.served(link(network, options, own=True), network, options, entries)
+    return dhcp_common.served(link(network, options, own=True), network, options, entries)
 
 
 def translated(network: Network, options: NetworkOptions, nat: Nat) -> Nat:

@@ -7,12 +7,12 @@ from ipaddress import IPv4Address, IPv4Network
 from sqlalchemy import Connection
 
 from climate.compute.errors import BadRequest, NoMoreNetworks
-from climate.compute.network import subnets
+from climate.compute.network import subnetting
+from climate.compute.network.creation_request import CreationRequest
 from climate.compute.network.driver import Entry, Link, Nat, Served, Vpn
+from climate.compute.network.managers import dhcp_common
 from climate.compute.network.models import VLAN, Draft, Network
 from climate.compute.network.network_options import NetworkOptions
-from climate.compute.network.network_request import NetworkRequest
-from climate.compute.network.service import dhcp_link
 from climate.compute.store.networks import networks as rows
 
 NAME = VLAN
@@ -30,7 +30,7 @@ def kept(options: NetworkOptions) -> int:
     return BOTTOM + 1 + options.vpn_clients
 
 
-def drafts(wanted: NetworkRequest, options: NetworkOptions, cut: Sequence[IPv4Network]) -> list[Draft]:
+def drafts(wanted: CreationRequest, options: NetworkOptions, cut: Sequence[IPv4Network]) -> list[Draft]:
     """Return the networks to create for these subnets; the address after the gateway's is the cloudpipe's."""
     vlan = options.vlan_start if wanted.vlan_start is None else wanted.vlan_start
     port = options.vpn_start if wanted.vpn_start is None else wanted.vpn_start
@@ -50,7 +50,7 @@ def drafts(wanted: NetworkRequest, options: NetworkOptions, cut: Sequence[IPv4Ne
             vpn_private_address=subnet[2],
             vpn_public_port=port + index,
             dhcp_start=subnet[3],
-            reserved=subnets.reserved(subnet, BOTTOM, 1 + options.vpn_clients),
+            reserved=subnetting.reserved(subnet, BOTTOM, 1 + options.vpn_clients),
         )
         for index, subnet in enumerate(cut)
     ]
@@ -88,12 +88,12 @@ def link(network: Network, options: NetworkOptions, *, own: bool) -> Link:
     """Return the link of a network on a host; `own`: this host serves it."""
     interface = network.bridge_interface or options.vlan_interface
     made = Link(network.id, network.bridge or f"br{network.vlan}", interface, network.vlan, options.mtu)
-    return dhcp_link.with_gateway(made, network) if own else made
+    return dhcp_common.with_gateway(made, network) if own else made
 
 
 def served(network: Network, options: NetworkOptions, entries: Sequence[Entry]) -> Served | None:
     """Return the services of the network on its host: DHCP, DNS, and router advertisements with IPv6."""
-    return dhcp_link.served(link(network, options, own=True), network, options, entries)
+    return dhcp_common.served(link(network, options, own=True), network, options, entries)
 
 
 def translated(network: Network, options: NetworkOptions, nat: Nat) -> Nat:

@@ -8,7 +8,7 @@ from sqlalchemy import Connection
 from climate.compute.context import Compute
 from climate.compute.errors import Conflict, InvalidInput, NotFound
 from climate.compute.network import floating_ips
-from climate.compute.network.pending_networks import Stretch
+from climate.compute.network.networks_without_subnet import Stretch
 from climate.compute.store.networks import floating_pools as rows
 from climate.compute.store.networks.floating_pools import PoolRow
 from climate.database.connections import reading

@@ -7,15 +7,15 @@ from sqlalchemy import Connection
 
 from climate.compute.context import Compute
 from climate.compute.errors import Conflict, Forbidden
-from climate.compute.network import floating_ips, networks, pending_networks, project_networks
+from climate.compute.network import floating_ips, networks, networks_without_subnet, project_networks
+from climate.compute.network.creation_request import CreationRequest
 from climate.compute.network.models import Network
-from climate.compute.network.network_request import NetworkRequest
-from climate.compute.network.pending_networks import Drawn
+from climate.compute.network.networks_without_subnet import Drawn
 from climate.compute.store.networks import floating_pools, ports
 from climate.compute.store.networks import networks as rows
-from climate.compute.store.networks import pending_networks as outline_rows
+from climate.compute.store.networks import networks_without_subnet as outline_rows
 from climate.compute.store.networks.floating_pools import PoolRow
-from climate.compute.store.networks.pending_networks import Outline
+from climate.compute.store.networks.networks_without_subnet import Outline
 from climate.database.connections import reading
 
 OF_ADMINISTRATORS = "Only administrators change and delete networks that the project did not create."
@@ -44,16 +44,16 @@ def listed(compute: Compute, project_id: str | None) -> Networks:
         return Networks(inside, pools, [one for one in outlines if one.is_seen_by(project_id)])
 
 
-def create(compute: Compute, wanted: NetworkRequest, manager: str | None) -> list[Network]:
+def create(compute: Compute, wanted: CreationRequest, manager: str | None) -> list[Network]:
     """Create networks of servers, all or none. Raises as `networks.create` does."""
     with compute.engine.begin() as conn:
         return networks.create(conn, compute.network, wanted, manager)
 
 
 def create_outlines(compute: Compute, drawn: Sequence[Drawn]) -> list[Outline]:
-    """Create networks without a range, all or none. Raises as `pending_networks.draw` does."""
+    """Create networks without a range, all or none. Raises as `networks_without_subnet.draw` does."""
     with compute.engine.begin() as conn:
-        return [pending_networks.draw(conn, one) for one in drawn]
+        return [networks_without_subnet.draw(conn, one) for one in drawn]
 
 
 def create_for_project(compute: Compute, labels: Sequence[str], project_id: str) -> list[Outline]:
@@ -91,7 +91,7 @@ def delete_of_project(compute: Compute, network_id: str, project_id: str) -> Non
     with compute.engine.begin() as conn:
         network = _by_project(conn, network_id, project_id)
         if isinstance(network, Outline):
-            pending_networks.drop(conn, network.id)
+            networks_without_subnet.drop(conn, network.id)
         elif network is not None:
             project_networks.delete(conn, network)
 
@@ -124,7 +124,7 @@ def delete_any(compute: Compute, network_id: str) -> None:
     """
     with compute.engine.begin() as conn:
         if outline_rows.get(conn, network_id) is not None:
-            pending_networks.drop(conn, network_id)
+            networks_without_subnet.drop(conn, network_id)
         elif any(pool.id == network_id for pool in floating_pools.pools(conn)):
             floating_ips.drop_pool(conn, network_id)
         elif (network := networks.get(conn, network_id, lock=True)).by_project:

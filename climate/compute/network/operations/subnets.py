@@ -7,14 +7,14 @@ from sqlalchemy import Connection
 
 from climate.compute.context import Compute
 from climate.compute.errors import Conflict, Forbidden, InvalidInput, NotFound
-from climate.compute.network import floating_pools as pools
-from climate.compute.network import networks, pending_networks, project_networks
+from climate.compute.network import floating_pool_ranges as pools
+from climate.compute.network import networks, networks_without_subnet, project_networks
 from climate.compute.network.managers import MANAGERS
 from climate.compute.network.models import Network
-from climate.compute.network.pending_networks import Range, Stretch
+from climate.compute.network.networks_without_subnet import Range, Stretch
 from climate.compute.store.networks import floating_pools
 from climate.compute.store.networks import networks as rows
-from climate.compute.store.networks import pending_networks as outline_rows
+from climate.compute.store.networks import networks_without_subnet as outline_rows
 from climate.compute.store.networks.floating_pools import PoolRow
 from climate.database.connections import reading
 
@@ -53,7 +53,7 @@ def create(compute: Compute, network_id: str, given: Range, *, dhcp: bool | None
             raise _refusal(conn, network_id)
         if outline.manager is not None:
             _check_inside(outline.manager, given, dhcp=dhcp)
-        pending_networks.complete(conn, compute.network, outline, given)
+        networks_without_subnet.complete(conn, compute.network, outline, given)
         return _listed(conn, None)
 
 

@@ -7,11 +7,11 @@ from sqlalchemy import Connection
 
 from climate.compute.context import Compute
 from climate.compute.errors import Conflict
-from climate.compute.network import floating_ips, networks, subnets
+from climate.compute.network import floating_ips, networks, subnetting
+from climate.compute.network.creation_request import CreationRequest
 from climate.compute.network.managers import vlan
 from climate.compute.network.models import VLAN
 from climate.compute.network.network_options import NetworkOptions
-from climate.compute.network.network_request import NetworkRequest
 from climate.compute.network.service import claiming
 from climate.compute.store.networks import floating_pools, network_hosts
 from climate.compute.store.networks import networks as rows
@@ -28,7 +28,7 @@ def furnish(conn: Connection, compute: Compute) -> None:
     """
     options = compute.network
     if not rows.taken(conn):
-        networks.create(conn, options, NetworkRequest(NETWORK, CIDR, _count(options)))
+        networks.create(conn, options, CreationRequest(NETWORK, CIDR, _count(options)))
         network_hosts.beat(conn, compute.network_host, compute.now(conn))
         claiming.claim_one(conn, compute)
     pool = options.floating_range
@@ -49,6 +49,6 @@ def _count(options: NetworkOptions) -> int:
     """Return the number of networks that fit; one, of the whole range, if projects share networks."""
     if options.manager != VLAN:
         return 1
-    fitting = CIDR.num_addresses >> (32 - subnets.prefix_length(options.network_size))
+    fitting = CIDR.num_addresses >> (32 - subnetting.prefix_length(options.network_size))
     numbers = min(vlan.LAST_VLAN - options.vlan_start, vlan.LAST_PORT - options.vpn_start) + 1
     return max(1, min(fitting, numbers))

@@ -1,7 +1,7 @@
 """Network hosts that need a wake-up: those with recorded changes, and all for their beats."""
 
 from climate.compute.context import Compute
-from climate.compute.store.networks import messages
+from climate.compute.store.networks import allocator_messages
 from climate.compute.store.networks import network_hosts as rows
 from climate.database.connections import alone
 
@@ -20,7 +20,7 @@ def to_notify(compute: Compute) -> list[str]:
     if compute.network_queue is None:
         return []
     with alone(compute.engine) as conn:
-        return messages.to_ring(conn, compute.now(conn), AGAIN_SECONDS, compute.network.down_seconds)
+        return allocator_messages.to_ring(conn, compute.now(conn), AGAIN_SECONDS, compute.network.down_seconds)
 
 
 def to_beat(compute: Compute) -> list[tuple[str, bool, bool]]:

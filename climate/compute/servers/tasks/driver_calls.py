@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from climate.compute.errors import VirtError
 from climate.compute.images import backups, images
-from climate.compute.migrations import live_migration, transfer
+from climate.compute.migrations import live_migration, migration_steps
 from climate.compute.models.server import (
     ACTIVE,
     DELETE,
@@ -148,7 +148,7 @@ def _resize(work: Work) -> None:
 
 def _revert(work: Work) -> None:
     """Revert to the old size, or from the destination of a migration to the source."""
-    if transfer.leave_again(work):
+    if migration_steps.leave_again(work):
         return
     _resize(work)
     if work.server.migration_id is not None and work.server.before == SHUTOFF:
@@ -175,8 +175,8 @@ TASK_FUNCTIONS: Mapping[str, TaskFunction] = {
     UNRESCUE: _rescue,
     RESIZE: _resize,
     REVERT: _revert,
-    MIGRATE: transfer.migrate,
-    EVACUATE: transfer.evacuate,
+    MIGRATE: migration_steps.migrate,
+    EVACUATE: migration_steps.evacuate,
     LIVE_MIGRATE: live_migration.migrate,
     REWIRE: _rewire,
     DELETE: Work.clear,

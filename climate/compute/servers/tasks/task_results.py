@@ -14,7 +14,7 @@ from sqlalchemy import Connection
 from climate.compute.context import Compute
 from climate.compute.errors import VirtError
 from climate.compute.images import images
-from climate.compute.migrations import live_migration, transfer
+from climate.compute.migrations import live_migration, migration_steps
 from climate.compute.models.flavor import recorded
 from climate.compute.models.server import (
     ACTIVE,
@@ -41,7 +41,7 @@ from climate.compute.servers import actions, faults, reschedule
 from climate.compute.servers.interfaces import vif_plugging
 from climate.compute.servers.tasks import task_heartbeat
 from climate.compute.store import node_locks
-from climate.compute.store.servers import resize, servers, tasks
+from climate.compute.store.servers import resize_and_shelve, servers, tasks
 
 Change = Callable[[Connection, Server, datetime], None]
 """A further change of a locked row, which still has the values from before the end of its task."""
@@ -54,7 +54,7 @@ def done(compute: Compute, server: Server, worker: str) -> bool:
         return gone(compute, server)
     if task == LIVE_MIGRATE:
         return live_migration.done(compute, server, worker)
-    handed = transfer.done(compute, server, worker)
+    handed = migration_steps.done(compute, server, worker)
     if handed is not None:
         return handed
     becomes = after(server)
@@ -72,7 +72,7 @@ def _forget_carrier(compute: Compute, server: Server, task: str) -> None:
     if task == UNSHELVE and server.shelved_image is not None:
         images.forget(compute, server.shelved_image)
     if task == MIGRATE:
-        transfer.forget_carried(compute, server)
+        migration_steps.forget_carried(compute, server)
 
 
 def failed(compute: Compute, server: Server, worker: str, reason: str) -> bool:
@@ -86,11 +86,11 @@ def failed(compute: Compute, server: Server, worker: str, reason: str) -> bool:
             tasks.let_go(conn, server.id, worker, compute.now(conn))
         return True
     if task == EVACUATE:
-        return transfer.not_evacuated(compute, server, worker, reason)
+        return migration_steps.not_evacuated(compute, server, worker, reason)
     if task == LIVE_MIGRATE:
         return live_migration.failed(compute, server, worker, reason)
     if task == MIGRATE:
-        return transfer.taken_back(compute, server, worker, reason)
+        return migration_steps.taken_back(compute, server, worker, reason)
     if task == UNSHELVE and task_heartbeat.renew(compute, server.id, worker):
         with contextlib.suppress(VirtError):
             compute.driver.delete(server.id)
@@ -131,7 +131,7 @@ def gone(compute: Compute, server: Server) -> bool:
             return True
         node_locks.lock_of_migration(conn, locked.migration_id)
         claims.release(conn, locked)
-        transfer.dropped(conn, locked, compute.now(conn))
+        migration_steps.dropped(conn, locked, compute.now(conn))
         actions.drop(conn, compute, locked)
     if locked.shelved_image is not None:
         images.forget(compute, locked.shelved_image)
@@ -144,40 +144,40 @@ def _give_up_image(conn: Connection, server: Server, now: datetime) -> None:
 
 def _offloaded(conn: Connection, server: Server, now: datetime) -> None:
     claims.release(conn, server)
-    resize.offload(conn, server.id, server.task_image)
+    resize_and_shelve.offload(conn, server.id, server.task_image)
 
 
 def _still_shelved(conn: Connection, server: Server, now: datetime) -> None:
     claims.release(conn, server)
-    resize.offload(conn, server.id, server.shelved_image)
+    resize_and_shelve.offload(conn, server.id, server.shelved_image)
 
 
 def _unshelved(conn: Connection, server: Server, now: datetime) -> None:
     if server.shelved_image is not None:
         images.drop(conn, server.shelved_image)
-    resize.unshelved(conn, server.id)
+    resize_and_shelve.unshelved(conn, server.id)
 
 
 def _resized(conn: Connection, server: Server, now: datetime) -> None:
-    resize.resized(conn, server.id, recorded(server.task_details["flavor"]), server.flavor, server.status)
+    resize_and_shelve.resized(conn, server.id, recorded(server.task_details["flavor"]), server.flavor, server.status)
 
 
 def _as_before(conn: Connection, server: Server, now: datetime) -> None:
     """Give the server its old flavor and capacity."""
     flavor = server.old_flavor or server.flavor
-    resize.settle(conn, server.id, Room(flavor.vcpus, flavor.ram_mb, flavor.disk_mb))
-    resize.resized(conn, server.id, flavor)
+    resize_and_shelve.settle(conn, server.id, Room(flavor.vcpus, flavor.ram_mb, flavor.disk_mb))
+    resize_and_shelve.resized(conn, server.id, flavor)
 
 
 def _reverted(conn: Connection, server: Server, now: datetime) -> None:
     node_locks.lock_of_migration(conn, server.migration_id)
     _as_before(conn, server, now)
-    transfer.returned(conn, server, now)
+    migration_steps.returned(conn, server, now)
 
 
 def _not_reverted(conn: Connection, server: Server, now: datetime) -> None:
     _as_before(conn, server, now)
-    transfer.gave_up(conn, server, now)
+    migration_steps.gave_up(conn, server, now)
 
 
 _DONE: Mapping[str, Change] = {
@@ -185,8 +185,8 @@ _DONE: Mapping[str, Change] = {
     UNSHELVE: _unshelved,
     RESIZE: _resized,
     REVERT: _reverted,
-    MIGRATE: transfer.arrived,
-    EVACUATE: transfer.evacuated,
+    MIGRATE: migration_steps.arrived,
+    EVACUATE: migration_steps.evacuated,
 }
 _FAILED: Mapping[str, Change] = {
     SNAPSHOT: _give_up_image,

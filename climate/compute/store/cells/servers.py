@@ -11,7 +11,7 @@ from climate.compute.cells.messaging import paths
 from climate.compute.models.flavor import recorded
 from climate.compute.models.server import Address, Room, Server
 from climate.compute.store.columns import in_array
-from climate.compute.store.servers.metadata import change_in
+from climate.compute.store.servers.properties import change_in
 from climate.compute.store.tables.cell_servers import cell_servers
 from climate.compute.store.tables.servers import actions
 from climate.database.batch_delete import drop

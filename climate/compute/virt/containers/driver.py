@@ -22,7 +22,7 @@ from climate.compute.errors import VirtError
 from climate.compute.linux import netns, processes
 from climate.compute.models.hostnames import hostname
 from climate.compute.virt import Guest, archive, config_drive, dhcp_client
-from climate.compute.virt.containers import bind_mounts, group_filter
+from climate.compute.virt.containers import bind_mounts, seccomp_filter
 from climate.compute.virt.guest_folders import Homes, image_of, marks
 from climate.compute.virt.guest_kinds import Kind, of_programs
 from climate.compute.virt.guest_volumes import FOLDER
@@ -95,7 +95,7 @@ class Bubble:
         kind = "own" if _has_programs(boot_disk(home, guest)) else "borrowed"
         walls = _walls(guest, home)
         reader, writer = (FileIO(number, mode) for number, mode in zip(os.pipe(), "rw", strict=True))
-        groups = FileIO(group_filter.opened(), "r")
+        groups = FileIO(seccomp_filter.opened(), "r")
         with reader, writer, groups, homes.open_log(guest.id) as log:
             passed = [writer.fileno(), groups.fileno()]
             argv = [_program(), *walls, "--info-fd", str(passed[0]), "--seccomp", str(passed[1]), "--as-pid-1", "--"]

@@ -17,7 +17,7 @@ from climate.compute.projects import quota_check
 from climate.compute.reservations import capacity
 from climate.compute.servers import create as boot
 from climate.compute.store.zones import builds as rows
-from climate.compute.store.zones import child_zones, notifications, offers, servers
+from climate.compute.store.zones import child_zones, notify_pollers, offers, servers
 from climate.compute.store.zones.builds import LOST, PLACED, SENT, Build, Item
 from climate.compute.zones.builds import request_spec
 from climate.compute.zones.models import NO_PARTS, Parts
@@ -102,7 +102,7 @@ def create(
         if not added:
             raise Conflict(f"The reservation id {reservation_id} is in use; choose another one")
         made = _known(rows.get(conn, build_id), reservation_id)
-        notifications.notify(conn, notifications.BUILDS)
+        notify_pollers.notify(conn, notify_pollers.BUILDS)
     if worker is None:
         compute.cast("")
     return made

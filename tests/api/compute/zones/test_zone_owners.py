@@ -5,7 +5,7 @@ from uuid import uuid4
 
 import pytest
 
-from climate.compute.zones.answers import FORBIDDEN
+from climate.compute.zones.answer_rewriting import FORBIDDEN
 from tests.compute.zones.build_plan_trees import done
 from tests.compute.zones.tree import LATEST, Tree, Zone
 

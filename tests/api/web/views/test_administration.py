@@ -8,7 +8,7 @@ from sqlalchemy import update
 
 from climate.compute.cells import neighbours
 from climate.compute.cells.cell import Cell
-from climate.compute.cells.state import report, state
+from climate.compute.cells.state import report_validation, state
 from climate.compute.store.cells import cells
 from climate.compute.store.tables.zones import zones
 from climate.compute.zones import registry
@@ -116,7 +116,7 @@ def test_tree_has_cells_at_every_level_with_what_they_report(cloud: World) -> No
             "children": [{"name": "deep", "state": "up", "age": 1.0, "capacities": {"ram_free": {"total_mb": 77}}}],
         }
         below = {"name": "middle", "state": "mute", "age": None, "children": told["children"]}
-        assert cells.store_report(conn, "east", report.read({**told, "children": [below]}), now, now)
+        assert cells.store_report(conn, "east", report_validation.read({**told, "children": [below]}), now, now)
     text = admin.text("/ui/tree")
     states = re.findall(r'cell <strong>(\w+)</strong> <span class="status status-(\w+)"', text)
     expected = {"above": "active", "east": "active", "silent": "mute", "middle": "mute", "deep": "active"}

@@ -11,8 +11,8 @@ from climate.compute.store.tables.zones import zones
 from climate.compute.zones import registry
 from climate.context import Climate
 from climate.domain.notifications import Notice
-from climate.identity import admin as accounts
 from climate.identity import lookup, roles
+from climate.identity import projects_and_users as accounts
 from climate.identity.audit import SETUP
 from climate.identity.store.assignments import Holder
 from climate.service.notifications import delivery

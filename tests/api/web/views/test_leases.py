@@ -13,7 +13,7 @@ from climate.service.leases.leases import Order
 from climate.service.notifications import delivery
 from climate.service.subleases import create
 from climate.service.subleases.create import SubleaseOrder
-from climate.store.tables.operations import notices
+from climate.store.tables.limits_and_notices import notices
 from tests.api.reservation.api_clients import HOST, run_due
 from tests.api.web.page_clients import Browser
 from tests.conftest import MEMBER, STRANGER, Clock

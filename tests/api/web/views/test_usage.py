@@ -14,7 +14,7 @@ from climate.service.leases.leases import Order
 from climate.service.notifications import delivery
 from climate.service.notifications.delivery import Listing
 from climate.service.usage import round as usage_round
-from climate.store.tables.operations import notices
+from climate.store.tables.limits_and_notices import notices
 from tests.api.reservation.api_clients import HOST
 from tests.api.web.page_clients import Browser
 from tests.conftest import ADMIN, MEMBER, Clock

@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import text
 
 from climate.compute import operations
-from climate.compute.cells.builds import top_cell
+from climate.compute.cells.builds import top_cell_servers
 from climate.compute.cells.errors import CellServiceAPIMethodNotFound, CellTimeout, InstanceUnknownCell
 from climate.compute.cells.messaging import send
 from climate.compute.cells.messaging.messages import UP
@@ -337,7 +337,7 @@ def test_a_report_from_before_a_command_does_not_hide_its_task(cells: ServerTree
 
 def begun(cells: ServerTree, **wanted: Any) -> list[Server]:
     with cells.top.engine.begin() as conn:
-        ids = top_cell.begun(cells.top, conn, request(**wanted), "r-12345678")
+        ids = top_cell_servers.begun(cells.top, conn, request(**wanted), "r-12345678")
     return [cells.seen(server_id) for server_id in ids]
 
 
@@ -400,7 +400,7 @@ def test_a_build_that_no_cell_takes_ends_in_error_unless_a_cell_reports_it(cells
     _rename_id(cells, made.id, taken.id)
     cells.settle()
     with cells.top.engine.begin() as conn:
-        assert top_cell.failed(cells.top, conn, [lost.id, taken.id], "No cells available") == {lost.id}
+        assert top_cell_servers.failed(cells.top, conn, [lost.id, taken.id], "No cells available") == {lost.id}
     assert cells.seen(taken.id).status == "ACTIVE"
     found = cells.seen(lost.id)
     assert (found.status, (found.fault or {})["message"]) == ("ERROR", "No cells available")

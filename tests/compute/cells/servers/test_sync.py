@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlalchemy import Connection, text
 
-from climate.compute.cells.servers import report as server_report
+from climate.compute.cells.servers import report_fields as server_report
 from climate.compute.cells.servers import sync
 from climate.compute.errors import Conflict, NotFound
 from climate.compute.models.server import DELETE, PAUSE, START, STOP, UNPAUSE, Server

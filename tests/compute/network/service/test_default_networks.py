@@ -7,7 +7,7 @@ import pytest
 
 from climate.compute.errors import BadRequest, Conflict
 from climate.compute.network import floating_ips, reserved_floating_ips
-from climate.compute.network.floating_pools import reshape
+from climate.compute.network.floating_pool_ranges import reshape
 from climate.compute.nodes import services
 from climate.compute.store.networks import floating_pools
 from tests.compute.network.conftest import Cloud

@@ -20,7 +20,7 @@ from climate.service.events import event_dispatch
 from climate.service.host_operations import failures
 from climate.service.journal import check
 from climate.service.journal.rebuild import rebuild
-from climate.service.leases import healing, holds, leases, server_boot, update
+from climate.service.leases import confirmation, healing, lease_servers, leases, update
 from climate.service.leases.leases import Order
 from climate.service.leases.update import Changes
 from climate.store.idempotency import Key
@@ -83,7 +83,7 @@ def test_what_is_held_is_kept_and_nothing_of_it_starts(climate: Climate, clock: 
 def test_a_confirmed_hold_starts_at_once(climate: Climate, clock: Clock, cloud: FakeCloud) -> None:
     lease = hold(climate, clock, hosts_wanted(2))
     clock.forward(minutes=5)
-    confirmed = holds.confirm(climate, MEMBER, lease.id, "k")
+    confirmed = confirmation.confirm(climate, MEMBER, lease.id, "k")
     assert (confirmed.status, confirmed.hold_until, held(confirmed)) == (LeaseStatus.PENDING, None, held(lease))
     run_due(climate)
     assert get(climate, lease).status is LeaseStatus.ACTIVE
@@ -109,7 +109,7 @@ def test_a_hold_that_nobody_confirms_is_gone_and_its_hosts_are_free(climate: Cli
     ]
     assert make(climate, clock, hosts_wanted(8), start=1)
     with pytest.raises(Conflict, match="expired at 2030-01-01 12:10:00 UTC"):
-        holds.confirm(climate, MEMBER, lease.id)
+        confirmation.confirm(climate, MEMBER, lease.id)
     clock.forward(hours=5)
     run_due(climate)
     story_is_whole(climate)
@@ -120,11 +120,11 @@ def test_its_time_ends_the_hold_even_while_no_poller_lives(climate: Climate, clo
     clock.forward(seconds=HOLD.total_seconds())
     before = rows(engine)
     with pytest.raises(Conflict, match="expired"):
-        holds.confirm(climate, MEMBER, lease.id)
+        confirmation.confirm(climate, MEMBER, lease.id)
     assert rows(engine) == before, "a refusal left something behind"
     claim(climate)
     with pytest.raises(Conflict, match="expired"):
-        holds.confirm(climate, MEMBER, lease.id)
+        confirmation.confirm(climate, MEMBER, lease.id)
 
 
 def test_the_end_of_a_hold_survives_its_worker(climate: Climate, clock: Clock) -> None:
@@ -137,7 +137,7 @@ def test_the_end_of_a_hold_survives_its_worker(climate: Climate, clock: Clock) -
     lost(climate, clock)
     assert get(climate, lease).status is LeaseStatus.HELD
     with pytest.raises(Conflict, match="expired"):
-        holds.confirm(climate, MEMBER, lease.id)
+        confirmation.confirm(climate, MEMBER, lease.id)
     run_due(climate)
     with pytest.raises(NotFound):
         get(climate, lease)
@@ -145,13 +145,15 @@ def test_the_end_of_a_hold_survives_its_worker(climate: Climate, clock: Clock) -
 
 def test_a_second_confirmation_under_the_same_key_has_the_same_answer(climate: Climate, clock: Clock) -> None:
     lease = hold(climate, clock, start=1)
-    first = holds.confirm(climate, MEMBER, lease.id, "k")
-    assert holds.confirm(climate, MEMBER, lease.id, "k") == first
+    first = confirmation.confirm(climate, MEMBER, lease.id, "k")
+    assert confirmation.confirm(climate, MEMBER, lease.id, "k") == first
     with pytest.raises(Conflict, match="under another key"):
-        holds.confirm(climate, MEMBER, lease.id, "other")
+        confirmation.confirm(climate, MEMBER, lease.id, "other")
     update.update(climate, MEMBER, lease.id, Changes(name="renamed"))
     leases.delete(climate, MEMBER, lease.id)
-    assert holds.confirm(climate, MEMBER, lease.id, "k") == first, "what has become of it since changes the answer"
+    assert confirmation.confirm(climate, MEMBER, lease.id, "k") == first, (
+        "what has become of it since changes the answer"
+    )
     assert kinds(climate, lease).count("HoldConfirmed") == 1
 
 
@@ -160,7 +162,7 @@ def test_a_release_gives_the_hosts_back_at_once(climate: Climate, clock: Clock) 
     assert leases.delete(climate, MEMBER, lease.id).gone
     assert make(climate, clock, hosts_wanted(8), start=0)
     with pytest.raises(NotFound):
-        holds.confirm(climate, MEMBER, lease.id)
+        confirmation.confirm(climate, MEMBER, lease.id)
     clock.forward(minutes=20)
     run_due(climate)
     assert "HoldExpired" not in kinds(climate, lease)
@@ -170,19 +172,19 @@ def test_a_release_gives_the_hosts_back_at_once(climate: Climate, clock: Clock) 
 def test_what_was_never_held_cannot_be_confirmed(climate: Climate, clock: Clock) -> None:
     lease = make(climate, clock)
     with pytest.raises(Conflict, match="was never held"):
-        holds.confirm(climate, MEMBER, lease.id)
+        confirmation.confirm(climate, MEMBER, lease.id)
     leases.delete(climate, MEMBER, lease.id)
     with pytest.raises(NotFound):
-        holds.confirm(climate, MEMBER, lease.id)
+        confirmation.confirm(climate, MEMBER, lease.id)
 
 
 def test_a_hold_is_its_projects_own(climate: Climate, clock: Clock) -> None:
     lease = hold(climate, clock)
     with pytest.raises(NotFound):
-        holds.confirm(climate, STRANGER, lease.id)
-    holds.confirm(climate, MEMBER, lease.id, "k")
+        confirmation.confirm(climate, STRANGER, lease.id)
+    confirmation.confirm(climate, MEMBER, lease.id, "k")
     with pytest.raises(NotFound):
-        holds.confirm(climate, STRANGER, lease.id, "k")
+        confirmation.confirm(climate, STRANGER, lease.id, "k")
 
 
 def test_a_held_lease_is_renamed_but_not_changed(climate: Climate, clock: Clock, engine: Engine) -> None:
@@ -206,7 +208,7 @@ def test_a_held_lease_of_a_host_that_fails_gets_another(climate: Climate, clock:
     healing.heal_all(climate)
     after = get(climate, lease)
     assert (after.status, len(held(after)), host in held(after)) == (LeaseStatus.HELD, 1, False)
-    assert holds.confirm(climate, MEMBER, lease.id).status is LeaseStatus.PENDING
+    assert confirmation.confirm(climate, MEMBER, lease.id).status is LeaseStatus.PENDING
 
 
 def test_a_sleeping_server_of_a_hold_that_expires_is_deleted(climate: Climate, clock: Clock, cloud: FakeCloud) -> None:
@@ -221,7 +223,7 @@ def test_a_sleeping_server_of_a_hold_that_expires_is_deleted(climate: Climate, c
     with pytest.raises(NotFound):
         get(climate, lease)
     assert cloud.server("0f4e2c6e-6b4c-4a53-8ef5-d7f1e1a3a1b2") is None
-    assert server_boot.sweep(climate) == []
+    assert lease_servers.sweep(climate) == []
     story_is_whole(climate)
 
 
@@ -239,7 +241,7 @@ def test_how_long_and_how_many(climate: Climate, clock: Clock, engine: Engine) -
     make(few, clock)
     order = Order("l", clock.time, clock.time + timedelta(hours=2), None, [hosts_wanted()], hold=HOLD)
     assert leases.create(few, replace(ADMIN, project_id=MEMBER.project_id), order).held
-    holds.confirm(few, MEMBER, first.id)
+    confirmation.confirm(few, MEMBER, first.id)
     with pytest.raises(LimitExceeded):
         hold(few, clock, start=1)
     limits.put(few, ADMIN, MEMBER.project_id, {Limit.HELD_LEASES: 3})
@@ -267,7 +269,7 @@ def test_members_that_hold_at_once_stay_within_the_number(climate: Climate, cloc
 
 def test_a_repeated_request_with_a_key_makes_one_hold(climate: Climate, clock: Clock) -> None:
     first = hold(climate, clock, key=Key("k", "f"))
-    holds.confirm(climate, MEMBER, first.id)
+    confirmation.confirm(climate, MEMBER, first.id)
     assert hold(climate, clock, key=Key("k", "f")) == first
     assert len(leases.listed(climate, MEMBER, Listing())) == 1
     assert hold(climate, clock, dry_run=True).held
@@ -292,9 +294,9 @@ def test_the_confirmation_against_the_expiry_has_one_winner(climate: Climate, cl
     early = replace(climate, now=lambda conn: until - timedelta(microseconds=1))
     clock.time = until
     acts: list[Callable[[], Any]] = [
-        lambda: holds.confirm(early, MEMBER, lease.id, "k"),
+        lambda: confirmation.confirm(early, MEMBER, lease.id, "k"),
         lambda: event_dispatch.claim_due(climate, "poller"),
-        lambda: holds.confirm(early, MEMBER, lease.id, "k"),
+        lambda: confirmation.confirm(early, MEMBER, lease.id, "k"),
     ]
     results = at_once(*(acts if turn % 2 else acts[::-1]))
     answers = [one for one in results if not isinstance(one, int)]
@@ -338,7 +340,7 @@ def test_a_poller_passes_over_a_hold_that_is_being_confirmed(climate: Climate, c
         finally:
             go.set()
 
-    confirmed, claimed = at_once(lambda: holds.confirm(early, MEMBER, lease.id), poll)
+    confirmed, claimed = at_once(lambda: confirmation.confirm(early, MEMBER, lease.id), poll)
     assert (type(confirmed), claimed) == (Lease, 0)
     run_due(climate)
     assert get(climate, lease).status is LeaseStatus.ACTIVE
@@ -355,7 +357,7 @@ def test_a_confirmation_waits_for_a_claim_and_is_refused(climate: Climate, clock
 
     def confirm() -> Lease:
         assert entered.wait(120)
-        return holds.confirm(early, MEMBER, lease.id)
+        return confirmation.confirm(early, MEMBER, lease.id)
 
     def look() -> None:
         assert entered.wait(120)
@@ -373,7 +375,7 @@ def test_the_release_against_the_confirmation(climate: Climate, clock: Clock) ->
     for _ in range(4):
         lease = hold(climate, clock, start=1)
         confirmed, released = at_once(
-            lambda lease=lease: holds.confirm(climate, MEMBER, lease.id),
+            lambda lease=lease: confirmation.confirm(climate, MEMBER, lease.id),
             lambda lease=lease: leases.delete(climate, MEMBER, lease.id),
         )
         assert released.gone, "a lease that has not started is gone at once, confirmed or not"
@@ -399,7 +401,7 @@ def test_as_of_any_moment(climate: Climate, clock: Clock) -> None:
     made = clock.time
     lease = hold(climate, clock, start=1)
     clock.forward(minutes=5)
-    holds.confirm(climate, MEMBER, lease.id)
+    confirmation.confirm(climate, MEMBER, lease.id)
     clock.forward(minutes=60)
     run_due(climate)
     then = [leases.get(climate, MEMBER, lease.id, at=made + timedelta(minutes=m)).status for m in (4, 6, 66)]

@@ -10,7 +10,7 @@ from climate.cloud import NotYet
 from climate.context import Climate
 from climate.domain.hosts.pools import HostPlace
 from climate.domain.period import Period
-from climate.service.power import controller
+from climate.service.power import power_saving
 from climate.settings import Settings
 from climate.store.hosts import power
 
@@ -37,6 +37,6 @@ def bring_up(climate: Climate, held: Sequence[HostPlace]) -> None:
     A host that does not come up in time has failed: it is not waited for, and healing replaces it. Owners read
     why their lease waits, but the names and errors of hosts are for admins.
     """
-    if missing := controller.switch_on(climate, held):
+    if missing := power_saving.switch_on(climate, held):
         log.info("hosts still powering on", hosts={place.name: said for place, said in missing.items()})
         raise NotYet("1 host is coming up" if len(missing) == 1 else f"{len(missing)} hosts are coming up")

@@ -23,7 +23,7 @@ WHY = "one of its hosts is in maintenance"
 
 
 @dataclass(frozen=True, slots=True)
-class Evacuation:
+class ClearRequest:
     """Request to clear a host: with `force`, leases are moved to hosts not in `without`, or lose the host."""
 
     window: Window
@@ -42,7 +42,7 @@ def lock_leases(conn: Connection, wanted: Iterable[Window]) -> frozenset[UUID]:
     return frozenset(locks.lock_leases(conn, held))
 
 
-def clear(conn: Connection, climate: Climate, wanted: Evacuation) -> tuple[Outcome, ...]:
+def clear(conn: Connection, climate: Climate, wanted: ClearRequest) -> tuple[Outcome, ...]:
     """Clear the host for the window and lock its row; otherwise raise Conflict with the leases that hold it.
 
     The leases that `lock_leases` returns must be locked before; Busy is raised for others. Every allocation of a

@@ -6,11 +6,11 @@ import pytest
 from sqlalchemy import text
 
 from climate.compute.errors import Conflict
-from climate.compute.network import floating_pools, networks, pending_networks
+from climate.compute.network import floating_pool_ranges, networks, networks_without_subnet
+from climate.compute.network.creation_request import CreationRequest
 from climate.compute.network.models import FLAT_DHCP, VLAN
 from climate.compute.network.network_options import NetworkOptions
-from climate.compute.network.network_request import NetworkRequest
-from climate.compute.network.pending_networks import Drawn, Range
+from climate.compute.network.networks_without_subnet import Drawn, Range
 from tests.compute.cloud_factory import Place
 
 
@@ -21,31 +21,31 @@ def stretch(first: int, last: int) -> tuple[IPv4Address, IPv4Address]:
 def test_each_of_them_has_a_bridge_of_its_own(here: Place) -> None:
     with here.compute.engine.begin() as conn:
         for place in range(3):
-            outline = pending_networks.draw(conn, Drawn(f"n{place}", FLAT_DHCP))
+            outline = networks_without_subnet.draw(conn, Drawn(f"n{place}", FLAT_DHCP))
             given = Range(IPv4Network(f"10.9.{place}.0/24"), IPv4Address(f"10.9.{place}.1"))
-            pending_networks.complete(conn, NetworkOptions(flat_bridge="br9"), outline, given)
+            networks_without_subnet.complete(conn, NetworkOptions(flat_bridge="br9"), outline, given)
         rows = conn.execute(text("SELECT bridge FROM compute_networks WHERE manager = 'flat_dhcp' ORDER BY label"))
         assert rows.scalars().all() == ["br9", "br10", "br11"]
 
 
 def test_a_vlan_is_promised_once(here: Place) -> None:
     with here.compute.engine.begin() as conn:
-        pending_networks.draw(conn, Drawn("a", VLAN, vlan=9))
+        networks_without_subnet.draw(conn, Drawn("a", VLAN, vlan=9))
         with pytest.raises(Conflict, match="VLAN 9"):
-            pending_networks.draw(conn, Drawn("b", VLAN, vlan=9))
+            networks_without_subnet.draw(conn, Drawn("b", VLAN, vlan=9))
         with pytest.raises(Conflict, match="already"):
-            pending_networks.draw(conn, Drawn("a", None))
+            networks_without_subnet.draw(conn, Drawn("a", None))
 
 
 def test_a_vlan_that_is_promised_is_given_to_no_other_network(here: Place) -> None:
     options = NetworkOptions(vlan_interface="eth1", vlan_start=200)
     with here.compute.engine.begin() as conn:
-        outline = pending_networks.draw(conn, Drawn("a", VLAN, vlan=200))
-        other = networks.create(conn, options, NetworkRequest("b", IPv4Network("10.8.0.0/24")), VLAN)[0]
+        outline = networks_without_subnet.draw(conn, Drawn("a", VLAN, vlan=200))
+        other = networks.create(conn, options, CreationRequest("b", IPv4Network("10.8.0.0/24")), VLAN)[0]
         assert other.vlan == 201
         with pytest.raises(Conflict, match="VLAN 200 belongs to network a"):
-            networks.create(conn, options, NetworkRequest("c", IPv4Network("10.7.0.0/24"), vlan_start=200), VLAN)
-        pending_networks.complete(conn, options, outline, Range(IPv4Network("10.9.0.0/24")))
+            networks.create(conn, options, CreationRequest("c", IPv4Network("10.7.0.0/24"), vlan_start=200), VLAN)
+        networks_without_subnet.complete(conn, options, outline, Range(IPv4Network("10.9.0.0/24")))
         assert {one.label: one.vlan for one in networks.rows.listed(conn)}.items() >= {"a": 200, "b": 201}.items()
 
 
@@ -64,5 +64,5 @@ def test_a_vlan_that_is_promised_is_given_to_no_other_network(here: Place) -> No
 def test_a_stretch_without_others(
     whole: tuple[int, int], kept: list[tuple[int, int]], left: list[tuple[int, int]]
 ) -> None:
-    found = floating_pools.without(stretch(*whole), [stretch(*one) for one in kept])
+    found = floating_pool_ranges.without(stretch(*whole), [stretch(*one) for one in kept])
     assert list(found) == [stretch(*one) for one in left]

@@ -10,7 +10,7 @@ from climate.domain.lease import Lease
 from climate.domain.status import EventKind, LeaseStatus
 from climate.service.events import event_dispatch
 from climate.service.journal import check
-from climate.service.leases import leases, repair
+from climate.service.leases import broken_leases, leases
 from climate.store import metrics
 from climate.store.leases.due_events import Cursor
 from tests.conftest import ADMIN, Clock
@@ -36,7 +36,7 @@ def spoil(engine: Engine) -> Break:
 
 
 def _aside(climate: Climate) -> list[object]:
-    return [one.lease_id for one in repair.listed(climate)]
+    return [one.lease_id for one in broken_leases.listed(climate)]
 
 
 def test_an_event_that_was_put_back_by_hand_keeps_no_other_from_being_claimed(
@@ -54,7 +54,7 @@ def test_an_event_that_was_put_back_by_hand_keeps_no_other_from_being_claimed(
         assert metrics.read(conn, clock.time).set_aside == 1
     run_due(climate)
     assert {get(climate, lease).event(EventKind.START).status for lease in good} == {"DONE"}
-    repair.repair_lease(climate, bad.id, "events")
+    broken_leases.repair_lease(climate, bad.id, "events")
     assert (check.differences(climate), _aside(climate)) == ([], [])
     run(climate, message)
     assert get(climate, bad).status is LeaseStatus.ACTIVE, "the worker's claim has stayed"
@@ -67,10 +67,10 @@ def test_an_event_of_a_newer_release_keeps_no_other_from_being_claimed(
     spoil(bad, OF_A_NEWER_RELEASE)
     clock.forward(hours=1)
     assert event_dispatch.claim(climate, "poller", Cursor()).count == 1
-    (one,) = repair.listed(climate)
+    (one,) = broken_leases.listed(climate)
     assert one.lease_id == bad.id
     assert "praise_lease" in one.reason
-    repair.repair_lease(climate, bad.id, "events")
+    broken_leases.repair_lease(climate, bad.id, "events")
     run_due(climate)
     assert {get(climate, lease).status for lease in (bad, good)} == {LeaseStatus.ACTIVE}
     assert check.differences(climate) == []
@@ -89,7 +89,7 @@ def test_a_broken_lease_keeps_no_other_from_being_rescued(climate: Climate, cloc
     assert event_dispatch.rescue(climate, "poller") == 1
     assert _aside(climate) == [bad.id]
     assert event_dispatch.rescue(climate, "poller") == 0
-    repair.repair_lease(climate, bad.id, "events")
+    broken_leases.repair_lease(climate, bad.id, "events")
     assert event_dispatch.rescue(climate, "poller") == 1
     clock.forward(seconds=10)
     run_due(climate)
@@ -101,7 +101,7 @@ def test_a_claim_that_is_missing_is_opened_again(climate: Climate, clock: Clock,
     event_dispatch.claim_due(climate, "poller")
     spoil(lease, "DELETE FROM claims USING events e WHERE e.id = event_id AND e.lease_id = :lease_id")
     assert event_dispatch.to_send(climate) == []
-    repair.repair_lease(climate, lease.id, "events")
+    broken_leases.repair_lease(climate, lease.id, "events")
     (message,) = event_dispatch.to_send(climate)
     run(climate, message)
     assert leases.get(climate, ADMIN, lease.id).status is LeaseStatus.ACTIVE
@@ -117,7 +117,7 @@ def test_the_claims_of_a_mixed_lease_are_opened_again_for_each_type(
     known = event_dispatch.to_send(climate)
     assert [message.queue for message in known] == ["events.physical:host", "events.storage:pool"]
     spoil(lease, f"DELETE FROM claims c USING events e WHERE e.id = c.event_id AND e.lease_id = :lease_id{lost}")
-    repair.repair_lease(climate, lease.id, "events")
+    broken_leases.repair_lease(climate, lease.id, "events")
     opened = event_dispatch.to_send(climate)
     assert opened == (known[:1] if lost else known)
     assert [message.queue for message in opened] == [message.queue for message in known[: len(opened)]]

@@ -12,7 +12,7 @@ from climate.domain.hosts.pools import READY, HostPlace, Pool
 from climate.domain.lease import Lease, Reservation
 from climate.domain.lease_health import weight
 from climate.domain.status import HoldState
-from climate.service.events import preparation
+from climate.service.events import host_power_on
 
 ON_THEIR_WAY = frozenset({Pool.CLEANING, Pool.RECYCLING, Pool.LENT})
 """Pools that a host leaves by itself, because its last lease is being ended."""
@@ -23,7 +23,7 @@ def bring_up(
 ) -> list[HostPlace]:
     """Return the hosts to leave out for now; raise NotYet while others are not up, and as `lacking` does."""
     out = lacking(reservation, held, patient=patient)
-    preparation.bring_up(climate, [place for place in held if place not in out])
+    host_power_on.bring_up(climate, [place for place in held if place not in out])
     return out
 
 

@@ -8,8 +8,8 @@ import pytest
 
 from climate.domain.errors import InvalidInput
 from climate.domain.hosts.capacity import Size
-from climate.service.blazar_import.conversion import convert
 from climate.service.blazar_import.records import WantedAddresses, WantedHosts
+from climate.service.blazar_import.reservation_conversion import convert
 from plugins.flavor_instance import FlavorInstance
 from plugins.physical_host import HostSpec
 from plugins.virtual_floatingip import FloatingIpSpec

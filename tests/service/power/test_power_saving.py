@@ -20,7 +20,7 @@ from climate.service.hosts import inventory
 from climate.service.hosts.move_checks import Order
 from climate.service.journal import check
 from climate.service.leases import healing
-from climate.service.power import controller, power
+from climate.service.power import power, power_saving
 from climate.service.power.power import ByHand
 from climate.settings import SettingError, Settings
 from climate.store.hosts import power as supplies
@@ -143,16 +143,16 @@ def test_the_cloud_is_not_believed_while_it_may_not_have_noticed(room: Machines,
     room.wire(3, boot_seconds=1, shutdown_seconds=1)
     room.pass_(600)
     clock.forward(seconds=5)
-    controller.run_round(room.climate)
+    power_saving.run_round(room.climate)
     assert 3 in room.off()
     lease = make(room.climate, clock, hosts_wanted(8), start=0)
     run_due(room.climate)
     clock.forward(seconds=5)
     room.cloud.unwell = {}
-    controller.run_round(room.climate)
+    power_saving.run_round(room.climate)
     assert (room.state(3), room.place(3).on) == (ON, False)
     clock.forward(seconds=60)
-    controller.run_round(room.climate)
+    power_saving.run_round(room.climate)
     assert room.place(3).on
     assert get(room.climate, lease).status == "STARTING"
 
@@ -267,7 +267,7 @@ def test_hosts_never_flap(make_room: Callable[..., Machines], clock: Clock) -> N
 
 def test_without_settings_nothing_is_switched(climate: Climate, clock: Clock, tmp_path: Path) -> None:
     room = machines(climate, clock, tmp_path)
-    assert cost(room.climate.engine, lambda: controller.run_round(room.climate)) <= 2
+    assert cost(room.climate.engine, lambda: power_saving.run_round(room.climate)) <= 2
     room.wire(1)
     room.climate = replace(room.climate, settings=replace(room.climate.settings, idle_off_after=0))
     room.pass_(7200, step=600)
@@ -285,7 +285,7 @@ def test_a_round_takes_as_many_statements_for_one_host_as_for_all(
         costs = []
         for seconds in (700, 30, 60):
             clock.forward(seconds=seconds)
-            costs.append(cost(engine, lambda: controller.run_round(room.climate)))
+            costs.append(cost(engine, lambda: power_saving.run_round(room.climate)))
         return costs
 
     room.wire(1)
@@ -294,7 +294,7 @@ def test_a_round_takes_as_many_statements_for_one_host_as_for_all(
     for number in room.off():
         room.by_itself(number, ON)
     clock.forward(seconds=120)
-    controller.run_round(room.climate)
+    power_saving.run_round(room.climate)
     room.wire(*range(1, 9))
     assert through() == one
     assert sum(one) < 60

@@ -32,7 +32,7 @@ from climate.service.host_operations import (
 from climate.service.hosts import reconcile
 from climate.service.leases import healing
 from climate.service.notifications import delivery, mail
-from climate.service.power import controller
+from climate.service.power import power_saving
 from climate.service.preemption import round as preemption
 from climate.service.subleases import round as subleases
 from climate.service.usage import round as usage
@@ -72,7 +72,7 @@ OWN_ROUNDS: Sequence[Round] = (cleaning.end_lost_runs,)
 """Rounds of each worker, for its own machine."""
 
 OUTSIDE_ROUNDS: Sequence[Round] = (
-    controller.run_round,
+    power_saving.run_round,
     evacuation.run_round,
     delivery.deliver,
     mail.deliver,

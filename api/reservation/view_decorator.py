@@ -13,7 +13,7 @@ from marshmallow import RAISE, Schema, fields
 from api.auth import public
 from api.openapi import Blueprint
 from api.request_context import caller
-from api.reservation.repeated_answers import Reader, Unchanged, Update
+from api.reservation.unchanged_fields import Reader, Unchanged, Update
 from climate.domain.policy import require
 
 PREFIX = "/reservation/v1"

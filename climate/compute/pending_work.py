@@ -1,8 +1,8 @@
 """Check for work that workers must be woken for."""
 
 from climate.compute.context import Compute
-from climate.compute.store import pending as rows
-from climate.compute.store.pending import Pending
+from climate.compute.store import pending_work as rows
+from climate.compute.store.pending_work import Pending
 from climate.database.connections import reading
 
 

@@ -5,7 +5,7 @@ import struct
 
 import pytest
 
-from climate.compute.virt.containers import group_filter
+from climate.compute.virt.containers import seccomp_filter
 
 ALLOW, ZERO = 0x7FFF0000, 0x00050000
 
@@ -25,20 +25,20 @@ def answer(program: bytes, architecture: int, number: int) -> int:
             return int(value)
 
 
-@pytest.mark.parametrize("machine", group_filter.SETGROUPS)
+@pytest.mark.parametrize("machine", seccomp_filter.SETGROUPS)
 def test_setgroups_alone_is_answered_without_the_kernel(machine: str) -> None:
-    architecture, setgroups = group_filter.SETGROUPS[machine]
-    program = group_filter.program(machine)
+    architecture, setgroups = seccomp_filter.SETGROUPS[machine]
+    program = seccomp_filter.program(machine)
     assert answer(program, architecture, setgroups) == ZERO
     assert answer(program, architecture, setgroups + 1) == ALLOW
     assert answer(program, architecture ^ 1, setgroups) == ALLOW
 
 
 def test_a_machine_that_is_not_listed_may_do_everything() -> None:
-    assert answer(group_filter.program("mips"), 0xC0000008, 116) == ALLOW
+    assert answer(seccomp_filter.program("mips"), 0xC0000008, 116) == ALLOW
 
 
 def test_the_filter_is_read_to_its_end() -> None:
-    with os.fdopen(group_filter.opened(), "rb") as file:
+    with os.fdopen(seccomp_filter.opened(), "rb") as file:
         content = file.read()
     assert len(content) == 6 * struct.calcsize("HBBI")

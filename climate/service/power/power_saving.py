@@ -18,7 +18,7 @@ from climate.domain.hosts.pools import HostPlace, Pool
 from climate.domain.hosts.power_planner import Machine, Rules, Switch, plan
 from climate.power import OFF, ON
 from climate.service.power import switching
-from climate.service.power.executor import Job
+from climate.service.power.parallel_requests import Job
 from climate.service.transaction import run
 from climate.settings import SettingError, Settings
 from climate.store.hosts import pool_membership, power

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Connection
 
-from climate.compute.store.networks import pending_networks as rows
+from climate.compute.store.networks import networks_without_subnet as rows
 from tests.compute.recorded_networks import wired_place
 
 

@@ -3,13 +3,13 @@
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
 
-from climate.compute.network import subnets
+from climate.compute.network import subnetting
 from climate.compute.network.models import Draft
 from climate.compute.network.network_options import NetworkOptions
 
 
 @dataclass(frozen=True, slots=True)
-class NetworkRequest:
+class CreationRequest:
     """Request for `count` networks of `size` addresses out of `cidr`; None takes the option's value."""
 
     label: str
@@ -44,7 +44,7 @@ class NetworkRequest:
         first guest's.
         """
         range_v6 = self.cidr_v6 or (options.range_v6 if options.use_ipv6 else None)
-        prefix = None if range_v6 is None else subnets.prefix_v6(range_v6, self.place_v6 + index)
+        prefix = None if range_v6 is None else subnetting.prefix_v6(range_v6, self.place_v6 + index)
         return Draft(
             label=self.label_of(index),
             network_id=self.network_id,
@@ -56,5 +56,5 @@ class NetworkRequest:
             gateway_v6=None if prefix is None else self.gateway_v6 or prefix[1],
             dns=options.flat_dns if self.dns is None else self.dns,
             project_id=self.project_id,
-            reserved=subnets.reserved(cidr, 2, 1),
+            reserved=subnetting.reserved(cidr, 2, 1),
         )

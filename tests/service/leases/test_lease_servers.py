@@ -15,7 +15,7 @@ from climate.domain.errors import ClimateError, Conflict, InvalidInput, InvalidP
 from climate.domain.lease import Lease
 from climate.domain.status import LeaseStatus
 from climate.service.journal import check
-from climate.service.leases import leases, server_boot
+from climate.service.leases import lease_servers, leases
 from climate.store.engine import connect
 from climate.store.leases.leases import Listing
 from tests.conftest import ADMIN, MEMBER, STRANGER, Clock
@@ -29,7 +29,7 @@ def reserve(climate: Climate, cloud: FakeCloud, **params: Any) -> Lease:
     def sleeping(server_id: str) -> None:
         cloud.boot("project", status=RESERVED, server_id=server_id)
 
-    return server_boot.reserve(climate, MEMBER, {**LATER, **params}, sleeping)
+    return lease_servers.reserve(climate, MEMBER, {**LATER, **params}, sleeping)
 
 
 def status(cloud: FakeCloud, lease: Lease) -> str | None:
@@ -40,21 +40,21 @@ def status(cloud: FakeCloud, lease: Lease) -> str | None:
 def test_only_on_an_active_lease_of_ones_own(climate: Climate, clock: Clock) -> None:
     lease = make(climate, clock)
     with pytest.raises(Conflict, match="is PENDING: it starts at 2030-01-01 13:00:00 UTC"):
-        server_boot.admit(climate, MEMBER, reservation(lease))
+        lease_servers.admit(climate, MEMBER, reservation(lease))
     clock.forward(hours=1)
     run_due(climate)
-    assert server_boot.admit(climate, MEMBER, reservation(lease)).id == lease.id
+    assert lease_servers.admit(climate, MEMBER, reservation(lease)).id == lease.id
     for caller in (STRANGER, ADMIN):
         with pytest.raises(NotFound):
-            server_boot.admit(climate, caller, reservation(lease))
+            lease_servers.admit(climate, caller, reservation(lease))
     with pytest.raises(InvalidInput):
-        server_boot.admit(climate, MEMBER, "r1")
+        lease_servers.admit(climate, MEMBER, "r1")
     with pytest.raises(NotFound):
-        server_boot.admit(climate, MEMBER, str(uuid4()))
+        lease_servers.admit(climate, MEMBER, str(uuid4()))
     clock.forward(hours=2)
     run_due(climate)
     with pytest.raises(Conflict, match="TERMINATED: nothing can boot on it"):
-        server_boot.admit(climate, MEMBER, reservation(lease))
+        lease_servers.admit(climate, MEMBER, reservation(lease))
 
 
 def test_servers_on_the_hosts_of_another_cloud_are_booted_there(
@@ -65,7 +65,7 @@ def test_servers_on_the_hosts_of_another_cloud_are_booted_there(
     run_due(climate)
     lender = replace(climate, settings=replace(climate.settings, cloud="openstack"))
     with pytest.raises(Conflict, match="boot their servers there"):
-        server_boot.admit(lender, MEMBER, reservation(lease))
+        lease_servers.admit(lender, MEMBER, reservation(lease))
     with pytest.raises(Conflict, match="boot their servers there"):
         reserve(lender, cloud)
     assert list(cloud.sleeping()) == []
@@ -183,7 +183,7 @@ def test_neither_server_nor_lease_when_it_fails_half_way(
     cloud.failures = {}
     assert len(cloud.sleeping()) == (verb == "delete_server"), "what could not be deleted is left to the sweep"
     clock.forward(minutes=2)
-    server_boot.sweep(climate)
+    lease_servers.sweep(climate)
     assert cloud.sleeping() == []
 
 
@@ -204,20 +204,20 @@ def test_a_server_whose_lease_may_be_there_is_left_to_the_sweep(
     other.dispose()
     assert len(cloud.sleeping()) == 1
     clock.forward(minutes=2)
-    assert len(server_boot.sweep(climate)) == 1, "this time it was not"
+    assert len(lease_servers.sweep(climate)) == 1, "this time it was not"
 
 
 def test_the_sweep_leaves_alone_what_has_a_lease(climate: Climate, clock: Clock, cloud: FakeCloud) -> None:
     lease = reserve(climate, cloud)
     clock.forward(minutes=5)
-    assert server_boot.sweep(climate) == []
+    assert lease_servers.sweep(climate) == []
     assert status(cloud, lease) == RESERVED
 
 
 def test_a_server_that_is_deleted_while_it_sleeps_ends_its_lease(climate: Climate, cloud: FakeCloud) -> None:
     lease = reserve(climate, cloud)
     server_id = str(lease.reservations[0].resource_id)
-    given_up = server_boot.give_up(climate, MEMBER, server_id)
+    given_up = lease_servers.give_up(climate, MEMBER, server_id)
     assert given_up is not None
     assert given_up.deleting
     cloud.delete_server(server_id, 0)
@@ -225,7 +225,7 @@ def test_a_server_that_is_deleted_while_it_sleeps_ends_its_lease(climate: Climat
     with pytest.raises(NotFound):
         get(climate, lease)
     assert not [fact for fact in lease_actions.kinds(climate, lease) if fact == "EventFailed"]
-    assert server_boot.give_up(climate, MEMBER, server_id) is None
+    assert lease_servers.give_up(climate, MEMBER, server_id) is None
 
 
 def test_a_lease_of_more_goes_on_without_a_server_that_was_deleted(
@@ -234,7 +234,7 @@ def test_a_lease_of_more_goes_on_without_a_server_that_was_deleted(
     servers = [cloud.boot("project", status=RESERVED) for _ in range(2)]
     wanted = [{"resource_type": "virtual:instance", "resource_id": one} for one in servers]
     lease = make(climate, clock, *wanted)
-    server_boot.give_up(climate, MEMBER, servers[0])
+    lease_servers.give_up(climate, MEMBER, servers[0])
     cloud.delete_server(servers[0], 0)
     clock.forward(hours=1)
     run_due(climate)
@@ -250,7 +250,7 @@ def test_the_last_server_of_a_lease_that_is_deleted_ends_it(climate: Climate, cl
     servers = [cloud.boot("project", status=RESERVED) for _ in range(2)]
     lease = make(climate, clock, *({"resource_type": "virtual:instance", "resource_id": one} for one in servers))
     for one in servers:
-        server_boot.give_up(climate, MEMBER, one)
+        lease_servers.give_up(climate, MEMBER, one)
         cloud.delete_server(one, 0)
     run_due(climate)
     with pytest.raises(NotFound):
@@ -260,5 +260,5 @@ def test_the_last_server_of_a_lease_that_is_deleted_ends_it(climate: Climate, cl
 def test_a_server_of_another_project_gives_up_no_lease(climate: Climate, cloud: FakeCloud) -> None:
     lease = reserve(climate, cloud)
     with pytest.raises(NotFound):
-        server_boot.give_up(climate, STRANGER, str(lease.reservations[0].resource_id))
+        lease_servers.give_up(climate, STRANGER, str(lease.reservations[0].resource_id))
     assert not get(climate, lease).deleting

@@ -11,14 +11,14 @@ from sqlalchemy import Connection
 
 from climate.compute.errors import BadRequest, Conflict
 from climate.compute.network import floating_ips, networks
+from climate.compute.network.creation_request import CreationRequest
 from climate.compute.network.managers import MANAGERS
 from climate.compute.network.models import FLAT_DHCP, VLAN, Network
 from climate.compute.network.network_options import NetworkOptions
-from climate.compute.network.network_request import NetworkRequest
 from climate.compute.store.networks import floating_pools, ports
 from climate.compute.store.networks import networks as network_rows
-from climate.compute.store.networks import pending_networks as rows
-from climate.compute.store.networks.pending_networks import Outline
+from climate.compute.store.networks import networks_without_subnet as rows
+from climate.compute.store.networks.networks_without_subnet import Outline
 
 Stretch = tuple[IPv4Address, IPv4Address]
 """First and last address of a contiguous range."""
@@ -82,7 +82,7 @@ def complete(conn: Connection, options: NetworkOptions, outline: Outline, given:
         _complete_pool(conn, options, outline, given)
         return
     there = network_rows.listed(conn)
-    wanted = NetworkRequest(
+    wanted = CreationRequest(
         outline.label,
         given.cidr,
         network_id=outline.id,

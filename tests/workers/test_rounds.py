@@ -21,10 +21,10 @@ from climate.settings import Settings
 from climate.store.engine import connect
 from climate.store.leases import event_claims
 from climate.store.rounds import round_locks as locks
-from climate.store.tables.operations import round_locks
+from climate.store.tables.limits_and_notices import round_locks
 from tests.system.stack import await_so
 from tests.workers.test_poller import PATIENCE, _listens
-from workers import celery_app, periodic
+from workers import celery_app, rounds
 from workers.poller import Poller
 
 ROOT = Path(__file__).parents[2]
@@ -46,34 +46,34 @@ def test_the_trouble_of_one_does_not_keep_the_others_from_theirs(climate: Climat
     def goes_on(_: Climate) -> None:
         made.append("goes on")
 
-    periodic.make(climate, [fails, goes_on, fails, goes_on])
+    rounds.make(climate, [fails, goes_on, fails, goes_on])
     assert made == ["fails", "goes on", "fails", "goes on"]
 
 
 def test_all_rounds_run_in_a_quiet_deployment(climate: Climate, capsys: pytest.CaptureFixture[str]) -> None:
-    periodic.make(climate)
+    rounds.make(climate)
     said = capsys.readouterr().out
     assert "failed" not in said
     assert "postponed" not in said
 
 
 def test_one_worker_makes_them_at_a_time(engine: Engine) -> None:
-    with periodic.alone(engine) as first:
-        with periodic.alone(engine) as second:
+    with rounds.alone(engine) as first:
+        with rounds.alone(engine) as second:
             assert (bool(first), bool(second)) == (True, False)
-        with periodic.alone(engine) as third:
+        with rounds.alone(engine) as third:
             assert not third, "who did not get it does not give it back"
-        with periodic.alone(engine, of="another host") as other:
+        with rounds.alone(engine, of="another host") as other:
             assert other
-    with periodic.alone(engine) as next_one:
+    with rounds.alone(engine) as next_one:
         assert next_one
 
 
 def test_a_lock_that_is_renewed_outlives_its_life(engine: Engine) -> None:
-    with periodic.alone(engine, life=3.0) as first:
+    with rounds.alone(engine, life=3.0) as first:
         before = _expiry(engine)
         await_so(lambda: _expiry(engine) > before, 60, "a heartbeat")
-        with periodic.alone(engine) as second:
+        with rounds.alone(engine) as second:
             assert not second
         assert first.token is not None
 
@@ -99,15 +99,15 @@ def _expiry(engine: Engine) -> datetime:
 HOLDER = """
 import sys
 from climate.store.engine import connect
-from workers import periodic
+from workers import rounds
 
 def made(climate):
     print("made a round", flush=True)
 
-with periodic.alone(connect(sys.argv[1], pool_size=2), life=float(sys.argv[2])) as mine:
+with rounds.alone(connect(sys.argv[1], pool_size=2), life=float(sys.argv[2])) as mine:
     print("holds" if mine else "does not hold", flush=True)
     sys.stdin.readline()
-    periodic.make(None, [made, made], mine.__bool__)
+    rounds.make(None, [made, made], mine.__bool__)
 print("done", flush=True)
 """
 
@@ -122,7 +122,7 @@ def test_rounds_of_a_stopped_process_are_taken_over_and_it_makes_no_more_when_it
         assert holder.stdout.readline().split()[-1] == "holds"
         holder.send_signal(signal.SIGSTOP)  # its kernel goes on answering for its connections
         try:
-            with periodic.alone(engine) as early:
+            with rounds.alone(engine) as early:
                 assert not early
             with taken_over(engine) as heir:
                 holder.send_signal(signal.SIGCONT)
@@ -130,16 +130,16 @@ def test_rounds_of_a_stopped_process_are_taken_over_and_it_makes_no_more_when_it
                 assert "made a round" not in said
                 assert said.split()[-1] == "done"
                 assert heir
-                with periodic.alone(engine) as third:
+                with rounds.alone(engine) as third:
                     assert not third, "who has lost the lock does not give it back"
         finally:
             holder.send_signal(signal.SIGCONT)
 
 
 @contextmanager
-def taken_over(engine: Engine) -> Iterator[periodic.RoundLock]:
+def taken_over(engine: Engine) -> Iterator[rounds.RoundLock]:
     """Wait for the lock, and hold it."""
-    lock = periodic.RoundLock(engine, periodic.ROUNDS_LOCK, 60.0)
+    lock = rounds.RoundLock(engine, rounds.ROUNDS_LOCK, 60.0)
 
     def take() -> bool:
         lock.take()
@@ -151,7 +151,7 @@ def taken_over(engine: Engine) -> Iterator[periodic.RoundLock]:
 
 
 def test_without_a_database_there_are_none() -> None:
-    with periodic.alone(connect("postgresql://nobody@127.0.0.1:1/none")) as mine:
+    with rounds.alone(connect("postgresql://nobody@127.0.0.1:1/none")) as mine:
         assert not mine
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from climate.cli.leases.request_times import DAY, RequestTimes
+from climate.cli.leases.idempotency_times import DAY, RequestTimes
 from tests.cli.conftest import Cli
 from tests.cli.fake_server import Wire
 

@@ -5,7 +5,7 @@ from datetime import datetime
 
 from sqlalchemy import Connection, bindparam, delete, func, insert, select, update
 
-from climate.compute.store.tables.pending_networks import network_outlines as outlines
+from climate.compute.store.tables.networks_without_subnet import network_outlines as outlines
 
 COLUMNS = (
     outlines.c.id,

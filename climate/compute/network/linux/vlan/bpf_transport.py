@@ -9,7 +9,7 @@ from typing import Any
 from climate.compute.network.driver import Link
 from climate.compute.network.linux import netlink
 from climate.compute.network.linux.netlink import Device, Mark
-from climate.compute.network.linux.vlan import bpf, vlan_transport
+from climate.compute.network.linux.vlan import bpf_programs, vlan_transport
 
 _INGRESS, _EGRESS = 0xFFFFFFF2, 0xFFFFFFF3
 _ALL_FRAMES, _DIRECT_ACTION = 3, 1
@@ -36,8 +36,8 @@ class Bpf:
         netlink.sysctl(f"ipv6/conf/{name}/disable_ipv6", 1)
         netlink.shape(ip, inner, up=True, mtu=trunk.mtu)
         sign = f"{_sign(link.network_id)}{vlan}:{inner.index}:{trunk.index}"
-        _attach(ip, inner.index, 1, sign, lambda: bpf.pushing(vlan, trunk.index))
-        _attach(ip, trunk.index, vlan, sign, lambda: bpf.popping(vlan, inner.index))
+        _attach(ip, inner.index, 1, sign, lambda: bpf_programs.pushing(vlan, trunk.index))
+        _attach(ip, trunk.index, vlan, sign, lambda: bpf_programs.popping(vlan, inner.index))
         # Frames for guests have other destination MACs than the trunk's.
         ip.link("set", index=trunk.index, flags=_PROMISCUOUS, change=_PROMISCUOUS)
         return port

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, time
 
 import pytest
 
-from climate.domain.availability.openings import Window, openings, zone
+from climate.domain.availability.daily_windows import Window, openings, zone
 from climate.domain.errors import InvalidInput
 
 BERLIN = zone("Europe/Berlin")

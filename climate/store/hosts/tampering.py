@@ -4,8 +4,8 @@ from typing import Any
 
 from sqlalchemy import Connection, Select, select
 
-from climate.domain.hosts import host_facts
-from climate.domain.hosts.host_facts import HostCare, Wired
+from climate.domain.hosts import folded_host
+from climate.domain.hosts.folded_host import HostCare, Wired
 from climate.domain.hosts.pools import HostPlace
 from climate.store.journal import journal
 from climate.store.leases import tampering
@@ -29,7 +29,7 @@ def refuse_tampered(conn: Connection, place: HostPlace) -> None:
     """Raise Tampered unless the locked rows of a host match its facts."""
     tampering.refuse_places(conn, [place])
     row = conn.execute(_ALL.where(hosts.c.id == place.host)).one()
-    known = host_facts.fold(journal.of_host(journal.read(conn, place.stream)))
+    known = folded_host.fold(journal.of_host(journal.read(conn, place.stream)))
     tampering.refuse(f"host {place.name}", _care(row), known)
 
 
