@@ -98,7 +98,7 @@ class HostSpec(Schema):
             raise InvalidInput(MAX_BELOW_MIN)
 
     @validates_schema(skip_on_field_errors=True)
-    def _preemptible_here(self, data: Mapping[str, Any], **_: Any) -> None:
+    def _preemptible_here(self, data: Mapping[str, object], **_: Any) -> None:
         elsewhere = [name for name in ("zone", "cell", "across") if data.get(name)]
         if data.get("preemptible") and elsewhere:
             raise InvalidInput(
@@ -106,7 +106,7 @@ class HostSpec(Schema):
             )
 
     @validates_schema(skip_on_field_errors=True)
-    def _zone_or_cell(self, data: Mapping[str, Any], **_: Any) -> None:
+    def _zone_or_cell(self, data: Mapping[str, object], **_: Any) -> None:
         if "zone" in data and "cell" in data:
             raise InvalidInput("zone and cell cannot both be given: a reservation names one of them")
 
@@ -190,7 +190,7 @@ class PhysicalHost:
     def check(self, cloud: object, ask: Ask) -> None:
         """Do nothing: the reservation pool is in the database."""
 
-    def pool_metadata(self, spec: Mapping[str, Any]) -> Mapping[str, str]:
+    def pool_metadata(self, spec: Mapping[str, object]) -> Mapping[str, str]:
         return {name: str(spec.get(name) or "") for name in CHOOSING}
 
     def reserve(self, conn: Connection, ask: Ask) -> Allocation:

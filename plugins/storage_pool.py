@@ -79,7 +79,7 @@ def _refuse_changes(ask: Ask, before: Mapping[str, Any]) -> None:
         )
 
 
-def _request(ask: Ask) -> tuple[Mapping[str, Any], AmountRequest]:
+def _request(ask: Ask) -> tuple[Mapping[str, object], AmountRequest]:
     """Return the spec to store, and the request for volumes."""
     spec = with_grace(ask)
     if ask.present:

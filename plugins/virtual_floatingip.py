@@ -80,7 +80,7 @@ def _refuse_changes(ask: Ask, before: Mapping[str, Any]) -> None:
         )
 
 
-def _request(ask: Ask) -> tuple[Mapping[str, Any], AddressRequest]:
+def _request(ask: Ask) -> tuple[Mapping[str, object], AddressRequest]:
     """Return the spec to store, and the request for addresses."""
     spec = with_grace(ask)
     present = tuple(hold.number for hold in ask.present.addresses) if ask.present else ()

@@ -411,7 +411,7 @@ class HostEnrolled:
     at: datetime
     name: str
     pool: str
-    extra: Mapping[str, Any] | None = None
+    extra: Mapping[str, object] | None = None
     """Extra capabilities; None in facts of releases without them."""
     token: int = 0
     """Fencing token of the request to the cloud to add the host to the pool."""
@@ -431,7 +431,7 @@ class HostPowerSet:
 
     at: datetime
     driver: str
-    settings: Mapping[str, Any]
+    settings: Mapping[str, object]
     watts: int | None = None
     secrets: bool = False
     """Set if the host has secrets."""

@@ -160,7 +160,7 @@ def with_grace(ask: Ask) -> dict[str, Any]:
 class Allocation:
     """Resources to hold. `spec` is stored with the reservation and shown to its owner."""
 
-    spec: Mapping[str, Any]
+    spec: Mapping[str, object]
     holds: tuple[Hold, ...] = ()
     resource_id: str | None = None
     exists_before_start: bool = False
@@ -222,7 +222,7 @@ class ResourcePlugin(Protocol):
     spec_schema: type[Schema]
     """Validates the plugin's part of a reservation; appears in the OpenAPI document."""
 
-    def check(self, cloud: Cloud, ask: Ask) -> Mapping[str, Any] | None:
+    def check(self, cloud: Cloud, ask: Ask) -> Mapping[str, object] | None:
         """Refuse, before any transaction, what the cloud knows to be impossible.
 
         Return additions to the spec of a new reservation, if any.

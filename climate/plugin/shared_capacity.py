@@ -62,7 +62,7 @@ def offer(ask: Ask, requirement: Requirement, classes: Mapping[str, int] = NO_CL
 
 def _request(
     ask: Ask, requirement: Requirement, classes: Mapping[str, int]
-) -> tuple[Mapping[str, Any], CapacityRequest]:
+) -> tuple[Mapping[str, object], CapacityRequest]:
     """Return the spec to store, and the request for slots."""
     spec = {"on_end": TERMINATE, **with_grace(ask), **_client_fields(ask)}
     without = _excluded(ask)
@@ -151,7 +151,7 @@ def take_back(cloud: ServersAndCapacity, lent: Lent) -> None:
     cloud.revoke(pool, lent.hosts, lent.token)
 
 
-def _client_fields(ask: Ask) -> Mapping[str, Any]:
+def _client_fields(ask: Ask) -> Mapping[str, object]:
     """Return the fields by which Blazar's clients find the capacity; hosts are in no aggregate of their own."""
     number = ask.reservation_id
     group = None if ask.spec["affinity"] is None else group_id(number)

@@ -62,7 +62,7 @@ def begins_here(climate: Climate, order: Order) -> bool:
     )
 
 
-def is_for_here(climate: Climate, spec: Any) -> bool:
+def is_for_here(climate: Climate, spec: object) -> bool:
     """Return whether a reservation may lie in this deployment."""
     return _names_none(spec) or _names_this(climate, spec)
 
