@@ -64,7 +64,7 @@ def change(conn: Connection, number: int, changes: Mapping[str, Any]) -> Invento
     return _written(conn, changed.returning(*_COLUMNS), changes)
 
 
-def _written(conn: Connection, statement: Any, values: Mapping[str, Any]) -> Inventory:
+def _written(conn: Connection, statement: Any, values: Mapping[str, object]) -> Inventory:
     try:
         return Inventory(*conn.execute(statement).one())
     except IntegrityError as error:

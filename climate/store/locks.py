@@ -153,7 +153,7 @@ def lock_resource(conn: Connection, resource_id: str) -> None:
         raise Busy(f"{resource_id} is being reserved by another request; try again shortly")
 
 
-def _known(table: Table, ids: Any) -> Select[Any]:
+def _known(table: Table, ids: object) -> Select[Any]:
     return select(table.c.id).where(table.c.id == func.any(ids))
 
 

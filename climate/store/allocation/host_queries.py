@@ -152,7 +152,7 @@ def search(requirement: Requirement, has_own: bool, weighs_losses: bool = False)
     )
 
 
-def _counted(suitable: ColumnElement[bool], free: ColumnElement[bool]) -> Select[int, int, int | None, Any, bool]:
+def _counted(suitable: ColumnElement[bool], free: ColumnElement[bool]) -> Select[int, int, int | None, object, bool]:
     """Return the counts; the OFFSET keeps the check for free hosts in one place of the plan, once per host."""
     looked = select(hosts.c.id, free.label("free")).where(suitable).offset(literal_column("0")).subquery("looked")
     others = and_(looked.c.free, looked.c.id != func.all(_numbers("numbers")))

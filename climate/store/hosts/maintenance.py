@@ -89,7 +89,7 @@ class Window:
         return self.state in (PLANNED, ACTIVE)
 
 
-def row_of(window_id: UUID, standing: FoldedWindow) -> dict[str, Any]:
+def row_of(window_id: UUID, standing: FoldedWindow) -> dict[str, object]:
     """Return the columns of a window that its facts determine."""
     during = spelled(standing.during)
     return {
@@ -102,7 +102,7 @@ def row_of(window_id: UUID, standing: FoldedWindow) -> dict[str, Any]:
     }
 
 
-def allocation_of(window_id: UUID, standing: FoldedWindow) -> dict[str, Any]:
+def allocation_of(window_id: UUID, standing: FoldedWindow) -> dict[str, object]:
     """Return the allocation that keeps the time of a window free on its host."""
     shared = {"slots": 0, "vcpus": 0, "memory_mb": 0, "disk_gb": 0}
     during, state = spelled(standing.during), kept_as(standing.state)

@@ -173,7 +173,7 @@ def _place(row: Any) -> HostPlace:
     )
 
 
-def row_of(place: HostPlace) -> dict[str, Any]:
+def row_of(place: HostPlace) -> dict[str, object]:
     """Return the columns of a host that record its pool membership."""
     return {
         "id": place.host,

@@ -88,7 +88,7 @@ def listed(conn: Connection, wanted: AuditQuery) -> list[AuditEntry]:
 
 
 def _conditions(wanted: AuditQuery) -> list[ColumnElement[bool]]:
-    asked: Sequence[tuple[Any, Callable[[Any], ColumnElement[bool]]]] = (
+    asked: Sequence[tuple[object, Callable[[Any], ColumnElement[bool]]]] = (
         (wanted.kind, _of_kind),
         (wanted.object_id, _of_object),
         (wanted.author, lambda author: bindparam("author", author, String) == _AUTHOR),
@@ -133,7 +133,7 @@ def _uuid(text: str) -> UUID | None:
         return None
 
 
-Earlier = Mapping[UUID, Sequence[tuple[int, Any]]]
+Earlier = Mapping[UUID, Sequence[tuple[int, object]]]
 """Maps a stream to versions and facts."""
 
 

@@ -31,12 +31,12 @@ class Entry:
     stream: UUID
     version: int
     fact: AnyFact
-    actor: dict[str, Any]
+    actor: dict[str, object]
     request_id: str
     recorded_at: datetime
 
 
-def rows(facts: Sequence[tuple[UUID, int, AnyFact]], author: Caller) -> list[dict[str, Any]]:
+def rows(facts: Sequence[tuple[UUID, int, AnyFact]], author: Caller) -> list[dict[str, object]]:
     """Return facts with streams and versions as rows to append."""
     actor = {"user_id": author.user_id, "project_id": author.project_id}
     return [

@@ -18,7 +18,7 @@ from climate.store.tables.leases import leases
 from climate.store.tables.series import lease_series as table
 
 
-def row_of(series: Series) -> dict[str, Any]:
+def row_of(series: Series) -> dict[str, object]:
     """Return the columns of a series, all of which its facts determine."""
     return {
         "id": series.id,

@@ -31,7 +31,7 @@ def refuse_places(conn: Connection, places: Iterable[HostPlace]) -> None:
         raise Tampered(_message(f"host {place.name}", ["everything"]))
 
 
-def refuse_values(what: str, rows: Mapping[str, Any], known: Mapping[str, Any]) -> None:
+def refuse_values(what: str, rows: Mapping[str, object], known: Mapping[str, Any]) -> None:
     """Raise Tampered unless values by name match the facts."""
     if rows != known:
         names = sorted(name for name in {*rows, *known} if rows.get(name) != known.get(name))

@@ -189,7 +189,7 @@ def forget_old(conn: Connection, before: datetime) -> int:
     return drop(conn, notices, notices.c.at < before)
 
 
-def _row(notice: Notice) -> Mapping[str, Any]:
+def _row(notice: Notice) -> Mapping[str, object]:
     return {
         "audience": notice.audience,
         "kind": notice.kind,
