@@ -65,7 +65,7 @@ class Spec:
     image_id: str | None = None
     image: Mapping[str, Any] = field(default_factory=dict)
     """The properties of the image."""
-    hints: Mapping[str, Any] = field(default_factory=dict)
+    hints: Mapping[str, object] = field(default_factory=dict)
     build_id: str = ""
     server_ids: tuple[str, ...] = ()
     """For the log; one per server if they are known already."""
@@ -245,7 +245,7 @@ def read_destination(text: str) -> tuple[str | None, str | None]:
     return host or None, node or None
 
 
-def pools_of(hints: Mapping[str, Any]) -> tuple[str, ...]:
+def pools_of(hints: Mapping[str, object]) -> tuple[str, ...]:
     """Return the pools that the hint `reservation` names, a string or a list of strings."""
     named = hints.get("reservation")
     if named is None or named == []:

@@ -36,7 +36,7 @@ class Decision:
     """The server; None: the decision is about all servers of the request."""
     made_at: datetime
     kind: str
-    trail: Mapping[str, Any]
+    trail: Mapping[str, object]
     lost: Sequence[Sequence[str]] = ()
     after: Mapping[str, Any] | None = None
     error: str | None = None

@@ -13,10 +13,10 @@ FORBIDDEN = {
 }
 """Message that replaces a child's refusal, which would reveal the permissions and the quota of the account."""
 
-Entry = Mapping[str, Any]
+Entry = Mapping[str, object]
 
 
-def cooked(body: Any, owner: PlacedServer | None = None) -> Any:
+def cooked(body: Any, owner: PlacedServer | None = None) -> object:
     """Return the body of an answer about a server; `owner` None: unknown here, so the child's stays."""
     if not isinstance(body, Mapping):
         return body
@@ -38,18 +38,18 @@ def _action(entry: Any, owner: PlacedServer | None) -> Any:
     return {**entry} | _owner(entry, {"project_id": owner.project_id, "user_id": None})
 
 
-def _actions(entries: Any, owner: PlacedServer | None) -> Any:
+def _actions(entries: Any, owner: PlacedServer | None) -> object:
     return [_action(entry, owner) for entry in entries] if isinstance(entries, list) else entries
 
 
-def _security_groups(entries: Any, owner: PlacedServer | None) -> Any:
+def _security_groups(entries: Any, owner: PlacedServer | None) -> object:
     """Return security groups of a server as groups of its project here, in their rules too."""
     if not isinstance(entries, list) or owner is None:
         return entries
     return [_of_project(entry, owner.project_id) for entry in entries]
 
 
-def _of_project(value: Any, project_id: str) -> Any:
+def _of_project(value: Any, project_id: str) -> object:
     if isinstance(value, list):
         return [_of_project(one, project_id) for one in value]
     if not isinstance(value, Mapping):
@@ -57,7 +57,7 @@ def _of_project(value: Any, project_id: str) -> Any:
     return {key: project_id if key == "tenant_id" else _of_project(one, project_id) for key, one in value.items()}
 
 
-def _owner(shown: Entry, values: Entry) -> dict[str, Any]:
+def _owner(shown: Entry, values: Entry) -> dict[str, object]:
     return {key: value for key, value in values.items() if key in shown}
 
 

@@ -22,7 +22,7 @@ log = structlog.get_logger(__name__)
 PREFIX = "climate:"
 """Prefix of all of climate's keys in a broker."""
 
-OPTIONS: Mapping[str, Any] = {
+OPTIONS: Mapping[str, object] = {
     "socket_timeout": 3,
     "socket_connect_timeout": 2,
     "socket_keepalive": True,

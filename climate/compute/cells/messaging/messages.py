@@ -102,7 +102,7 @@ class Message:
 
 
 def targeted(
-    me: str, target: str, method: str, kwargs: Mapping[str, Any], direction: Direction, max_hop_count: int
+    me: str, target: str, method: str, kwargs: Mapping[str, object], direction: Direction, max_hop_count: int
 ) -> Message:
     """Return a new message of the cell `me` to the cell at the path `target`, or to the neighbour of that name."""
     path = target if target == me or paths.hops(target) else paths.join(me, target)
@@ -135,7 +135,7 @@ class Response:
             "asked": list(self.asked),
         }
 
-    def value_or_raise(self) -> Any:
+    def value_or_raise(self) -> object:
         """Return the value, or raise the error of the method."""
         if self.failure is not None:
             raise self.error()
@@ -196,7 +196,7 @@ def from_json(text: str) -> Message:
     return _checked(given)
 
 
-def _fields(message: Message) -> dict[str, Any]:
+def _fields(message: Message) -> dict[str, object]:
     return {
         "message_type": message.type,
         "method_name": message.method,

@@ -104,7 +104,7 @@ def request_sync(compute: Compute, kwargs: Args) -> None:
         send.broadcast(compute, conn, DOWN, SYNC, kwargs)
 
 
-def run_compute_api_method(context: CellContext, message: Message, kwargs: Args) -> Any:
+def run_compute_api_method(context: CellContext, message: Message, kwargs: Args) -> object:
     """Run a method of the Compute API on a server of this cell; return its value.
 
     Raise CellServiceAPIMethodNotFound for a method that is not allowed, and the method's own errors. Raise NotFound for
@@ -168,7 +168,7 @@ def _report_if_gone(compute: Compute, server_id: str) -> None:
         changes.note(conn, [server_id])
 
 
-def order_of(server_id: str, method: str, args: Args, by: By, number: int | None = None) -> dict[str, Any]:
+def order_of(server_id: str, method: str, args: Args, by: By, number: int | None = None) -> dict[str, object]:
     """Return the arguments of RUN; `number`: sequence number of a command that runs once, in order.
 
     A command may also have `noted`: the top cell's changes, which are reverted if it is refused.

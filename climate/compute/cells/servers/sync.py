@@ -38,7 +38,7 @@ REPORTS = 100
 LARGEST_PART = 900_000
 """Maximum size of the reports in one message, in characters."""
 
-Tell = Callable[[Connection, str, Mapping[str, Any]], None]
+Tell = Callable[[Connection, str, Mapping[str, object]], None]
 """Function that sends (method, arguments) to all cells above after the commit."""
 
 Order = Callable[[Connection, str, str], None]

@@ -56,7 +56,7 @@ def added(one: Capacities, other: Capacities) -> dict[str, Any]:
     return result
 
 
-def total(parts: Iterable[Capacities]) -> dict[str, Any]:
+def total(parts: Iterable[Capacities]) -> dict[str, object]:
     """Return the sum of several capacities."""
     result: dict[str, Any] = {}
     for part in parts:
@@ -81,7 +81,7 @@ def _is_free(given: object) -> bool:
     )
 
 
-def _free(nodes: Sequence[tuple[int, int]], sizes: set[int], reserve_percent: float) -> dict[str, Any]:
+def _free(nodes: Sequence[tuple[int, int]], sizes: set[int], reserve_percent: float) -> dict[str, object]:
     """Return total_mb and units_by_mb for nodes of these (total, free) MB."""
     by_size = {
         str(size): sum(

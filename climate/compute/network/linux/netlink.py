@@ -70,7 +70,7 @@ class Device:
     """Index of the linked interface; for a veth pair, in the namespace of the peer."""
 
 
-def inside(name: str | None, doing: str, work: Callable[[Any], T]) -> T:
+def inside(name: str | None, doing: str, work: Callable[[object], T]) -> T:
     """Run `work` with a netlink connection in a namespace, and return its result; its child processes inherit the
     namespace.
 
@@ -125,7 +125,7 @@ def find(ip: Any, name: str) -> Device | None:
     return result[0] if result else None
 
 
-def device(ip: Any, name: str) -> Device:
+def device(ip: object, name: str) -> Device:
     """Return the interface of that name. Raise NetworkError if it is missing."""
     result = find(ip, name)
     if result is None:

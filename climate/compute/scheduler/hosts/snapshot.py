@@ -196,7 +196,7 @@ def _later_services(services: Services, reading: Reading) -> Services | None:
     )
 
 
-def _with_service(nodes: Mapping[str, Sequence[Any]], services: Services) -> Mapping[str, Sequence[Any]]:
+def _with_service(nodes: Mapping[str, Sequence[Any]], services: Services) -> Mapping[str, Sequence[object]]:
     """Return the nodes whose service exists."""
     kept = [host in services.indexes for host in nodes["service_host"]]
     if all(kept):

@@ -17,7 +17,7 @@ from climate.database.batch_delete import drop
 CHANGES = "changes"
 """Payload that the triggers send on the channel of cells."""
 
-Version = Mapping[str, Any]
+Version = Mapping[str, object]
 """The version, command and refusal of the next report of a server."""
 
 _COMPARED = (

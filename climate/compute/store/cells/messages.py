@@ -115,7 +115,7 @@ _FETCH = select(responses.c.body).where(responses.c.uuid == bindparam("uuid"))
 
 _FORGET = delete(responses).where(responses.c.uuid == bindparam("of_uuid"))
 
-Responses = Mapping[str, Mapping[str, Any]]
+Responses = Mapping[str, Mapping[str, object]]
 """Path of a cell -> its response as JSON."""
 
 

@@ -202,7 +202,7 @@ def change(conn: Connection, network_id: str, changes: str) -> None:
     conn.execute(_CHANGE, {"id": network_id, "changes": changes})
 
 
-def set_columns(conn: Connection, network_id: str, changes: Mapping[str, Any]) -> None:
+def set_columns(conn: Connection, network_id: str, changes: Mapping[str, object]) -> None:
     """Update the label, or what DHCP offers: subnet_name, dns, routed, routes."""
     conn.execute(update(networks).where(networks.c.id == network_id).values(**changes))
 

@@ -13,7 +13,7 @@ from climate.compute.store.tables.nodes import nodes
 from climate.compute.store.tables.servers import servers
 
 
-def note(conn: Connection, server_id: str, details: Mapping[str, Any]) -> bool:
+def note(conn: Connection, server_id: str, details: Mapping[str, object]) -> bool:
     """Add to the details of a live migration; False if another task was requested meanwhile."""
     noted = servers.c.task_details.concat(dict(details))
     this = (servers.c.id == server_id, servers.c.task == LIVE_MIGRATE)
