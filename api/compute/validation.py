@@ -58,7 +58,7 @@ def address(value: Any, version: int) -> str | None:
     return str(address)
 
 
-def count(value: Any, field: str, lowest: int = 0, highest: int = 2**31 - 1) -> int:
+def count(value: object, field: str, lowest: int = 0, highest: int = 2**31 - 1) -> int:
     """Return a whole number, given as a number or as digits."""
     if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 12:
         value = int(value)
@@ -77,7 +77,7 @@ def flag(value: Any, field: str) -> bool:
     return word in _TRUE
 
 
-def uuid(value: Any, field: str) -> str:
+def uuid(value: object, field: str) -> str:
     """Return a UUID in canonical form."""
     try:
         return str(UUID(value)) if isinstance(value, str) and len(value) <= 36 else _no_uuid(field)

@@ -18,7 +18,7 @@ def name_key(longest: int = admin.LONGEST_NAME, **options: Any) -> Key:
     return Key(lambda value, _name: admin.check_name(value, longest), shapes.name(longest), **options)
 
 
-def _domain(value: Any, name: str) -> str | None:
+def _domain(value: object, name: str) -> str | None:
     """Return the domain of a new user, group or project; None is the default one."""
     return None if value in (None, DOMAIN_ID) else text(value, name)
 
@@ -28,7 +28,7 @@ def domain_key() -> Key:
     return Key(_domain, shapes.or_null(shapes.text()))
 
 
-def _description(value: Any, name: str) -> str:
+def _description(value: object, name: str) -> str:
     return admin.check_text(name, value or "")
 
 
@@ -59,7 +59,7 @@ def _tags(value: Any, name: str) -> tuple[str, ...]:
     return admin.check_tags(name, value)
 
 
-def _no_domain(value: Any, name: str) -> Any:
+def _no_domain(value: Any, name: str) -> object:
     if value not in (None, False):
         raise InvalidInput(f"{name} must be false: no project acts as a domain; create one by POST /v3/domains")
     return ABSENT
@@ -156,7 +156,7 @@ class ChangedRole(Body):
     description = description_key(default=ABSENT)
 
 
-def _roles(value: Any, name: str) -> tuple[str, ...]:
+def _roles(value: object, name: str) -> tuple[str, ...]:
     """Return roles, each by its id or its name."""
     if not value:
         return ()

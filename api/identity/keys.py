@@ -6,14 +6,14 @@ from api.schema.body import Below, Body, Key
 from climate.domain.errors import InvalidInput
 
 
-def text(value: Any, name: str) -> str:
+def text(value: object, name: str) -> str:
     """Return a text that is not empty."""
     if not isinstance(value, str) or not value:
         raise InvalidInput(f"{name} must be a text")
     return value
 
 
-def flag(value: Any, name: str) -> bool:
+def flag(value: object, name: str) -> bool:
     """Return a boolean."""
     if not isinstance(value, bool):
         raise InvalidInput(f"{name} must be true or false")

@@ -42,7 +42,7 @@ class Secret:
 Proof = Password | Token | Secret
 
 
-def _domain(value: Any, name: str) -> Who:
+def _domain(value: object, name: str) -> Who:
     """Return the domain of a user or a project, by its id or its name."""
     if not isinstance(value, dict):
         raise InvalidInput(f"{name} must be an object")
@@ -171,7 +171,7 @@ class SecretIdentity(Identity):
 IDENTITIES = {"password": PasswordIdentity(), "token": TokenIdentity(), "application_credential": SecretIdentity()}
 
 
-def _proof(value: Any, name: str) -> Proof:
+def _proof(value: object, name: str) -> Proof:
     if not isinstance(value, dict):
         raise InvalidInput(f"{name} must be an object")
     method = next((method for method in IDENTITIES if value.get("methods") == [method]), None)

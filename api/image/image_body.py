@@ -44,7 +44,7 @@ def _name(value: Any, field: str) -> str:
     return "" if value in (None, "") else validation.name(value, field)
 
 
-def _visibility(value: Any, field: str) -> str:
+def _visibility(value: object, field: str) -> str:
     if value not in VISIBILITIES:
         raise InvalidInput(f"{field} must be one of {', '.join(VISIBILITIES)}")
     if value == PUBLIC and not caller().is_admin:
@@ -52,7 +52,7 @@ def _visibility(value: Any, field: str) -> str:
     return str(value)
 
 
-def _owner(value: Any, field: str) -> str:
+def _owner(value: object, field: str) -> str:
     owner = validation.name(value, field)
     if not caller().is_admin:
         raise Forbidden("Only administrators change the owner of an image.")
@@ -70,7 +70,7 @@ def _format_key(*words: str) -> Key:
     return Key(read, shapes.one_of(*words), default=ABSENT).or_null()
 
 
-def _flag(value: Any, field: str) -> bool:
+def _flag(value: object, field: str) -> bool:
     if not isinstance(value, bool):
         raise InvalidInput(f"{field} must be true or false")
     return value
@@ -161,7 +161,7 @@ def changed(image: Image, operations: Any) -> Image:
     return image
 
 
-def of_old_patch(operations: Any) -> Any:
+def of_old_patch(operations: Any) -> object:
     """Return the changes of a patch of version 2.0 in the form of 2.1; what is no change stays as it is."""
     if not isinstance(operations, list):
         return operations
@@ -197,12 +197,12 @@ def check_properties(names: Iterable[str]) -> None:
     check_names(names)
 
 
-def tag(text: Any) -> str:
+def tag(text: object) -> str:
     """Return a tag of an image; InvalidInput."""
     return validation.name(text, "tag")
 
 
-def _change(image: Image, operation: Any) -> Image:
+def _change(image: Image, operation: object) -> Image:
     if not isinstance(operation, dict):
         raise InvalidInput(CHANGE)
     given = PATCH.read(operation)

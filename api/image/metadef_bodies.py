@@ -19,7 +19,7 @@ from climate.compute.models.metadef import (
 )
 from climate.domain.errors import InvalidInput
 
-Values = dict[str, Any]
+Values = dict[str, object]
 
 TYPES = ("array", "boolean", "integer", "number", "object", "string", "null")
 """Types of the values of a property, as JSON schema names them."""
@@ -40,7 +40,7 @@ def name_key(**options: Any) -> Key:
     return Key(_name, shapes.name() | {"pattern": "^[^/]+$"}, **options)
 
 
-def _text(value: Any, field: str) -> str:
+def _text(value: object, field: str) -> str:
     if not isinstance(value, str) or len(value) > LONGEST:
         raise InvalidInput(f"{field} must be a text of at most {LONGEST} characters")
     return value
@@ -50,7 +50,7 @@ def _text_key() -> Key:
     return Key(_text, shapes.text(LONGEST), default=ABSENT).or_null()
 
 
-def _list_key(what: str, fits: Callable[[Any], bool], shape: shapes.Schema) -> Key:
+def _list_key(what: str, fits: Callable[[object], bool], shape: shapes.Schema) -> Key:
     def read(value: Any, field: str) -> list[Any]:
         if not isinstance(value, list) or len(value) > MOST or not all(fits(one) for one in value):
             raise InvalidInput(f"{field} must be a list of at most {MOST} {what}")
@@ -63,13 +63,13 @@ def _texts_key() -> Key:
     return _list_key("texts", lambda one: isinstance(one, str), shapes.text())
 
 
-def _number(value: Any, field: str) -> Any:
+def _number(value: Any, field: str) -> object:
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise InvalidInput(f"{field} must be a number")
     return value
 
 
-def _object(value: Any, field: str) -> Any:
+def _object(value: object, field: str) -> object:
     if not isinstance(value, dict):
         raise InvalidInput(f"{field} must be an object")
     return value

@@ -24,10 +24,10 @@ ROUTE = 'host_routes must be like [{"destination": "10.9.0.0/24", "nexthop": "10
 MOST_ROUTES = 20
 TEXT = shapes.text(255, pattern=r"^[^\x00-\x1f\x7f\x85\u2028\u2029]*$")
 
-Stretches = tuple[tuple[Any, Any], ...]
+Stretches = tuple[tuple[object, object], ...]
 
 
-def _entries(value: Any, field: str) -> list[Any]:
+def _entries(value: Any, field: str) -> list[object]:
     if not isinstance(value, list) or len(value) > MOST_ENTRIES:
         raise InvalidInput(f"{field} must be a list of at most {MOST_ENTRIES} entries")
     return value
@@ -42,11 +42,11 @@ def project_key() -> Key:
     return Key(_project, shapes.or_null(shapes.name()))
 
 
-def _description(value: Any, field: str) -> str:
+def _description(value: object, field: str) -> str:
     return validation.description(value, field) or ""
 
 
-def one_line(value: Any, field: str) -> str:
+def one_line(value: object, field: str) -> str:
     """Return a text of one line, which may be empty; InvalidInput."""
     if value is not None and (not isinstance(value, str) or "\n" in value):
         raise InvalidInput(f"{field} must be a text of at most 255 characters in one line")
@@ -59,7 +59,7 @@ def _up(value: Any, field: str) -> bool:
     return True
 
 
-def _type(value: Any, field: str) -> str:
+def _type(value: object, field: str) -> str:
     if not isinstance(value, str) or value not in TYPES:
         raise InvalidInput(f"{field} must be {' or '.join(TYPES)}, not {str(value)[:40]!r}")
     return value
@@ -69,17 +69,17 @@ def _text_address(value: Any, field: str) -> str:
     return str(ip_validation.address(value, field))
 
 
-def _addresses(value: Any, field: str) -> tuple[Any, ...]:
+def _addresses(value: Any, field: str) -> tuple[object, ...]:
     return tuple(ip_validation.address(entry, field) for entry in _entries(value, field))
 
 
-def _version(value: Any, field: str) -> int:
+def _version(value: object, field: str) -> int:
     if value not in (4, "4"):
         raise InvalidInput(f"{field} must be 4; CLIMATE_USE_IPV6 adds IPv6 prefixes")
     return 4
 
 
-def _cidr(value: Any, field: str) -> Any:
+def _cidr(value: object, field: str) -> object:
     network = ip_validation.cidr(value, field)
     if network.prefixlen > 30:
         raise InvalidInput(f"{field} {network} has no room for a gateway and a server")
@@ -103,7 +103,7 @@ def _stretches(value: Any, field: str) -> Stretches:
     return tuple(_stretch(entry) for entry in _entries(value or [], field))
 
 
-def _stretch(entry: Any) -> tuple[Any, Any]:
+def _stretch(entry: Any) -> tuple[Any, object]:
     if not isinstance(entry, dict):
         raise InvalidInput(STRETCH)
     addresses = RANGE.read(entry)
@@ -160,7 +160,7 @@ class HostRoute(Body):
 ONE_ROUTE = HostRoute()
 
 
-def _routes(value: Any, field: str) -> tuple[tuple[Any, Any], ...]:
+def _routes(value: object, field: str) -> tuple[tuple[object, object], ...]:
     entries = [] if value is None else value
     if not isinstance(entries, list) or len(entries) > MOST_ROUTES or not all(isinstance(one, dict) for one in entries):
         raise InvalidInput(f"{ROUTE}, with at most {MOST_ROUTES} entries")

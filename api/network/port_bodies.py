@@ -45,7 +45,7 @@ class FixedAddress(Body):
 ENTRY = FixedAddress()
 
 
-def _fixed_ips(value: Any, field: str) -> tuple[FixedIp, ...]:
+def _fixed_ips(value: object, field: str) -> tuple[FixedIp, ...]:
     if not isinstance(value, list) or len(value) > MOST_ADDRESSES or not all(isinstance(one, dict) for one in value):
         raise InvalidInput(f"{FIXED}, with at most {MOST_ADDRESSES} entries")
     return tuple(_fixed_ip(ENTRY.read(one)) for one in value)
@@ -68,12 +68,12 @@ def _nothing(value: Any, field: str) -> None:
         raise InvalidInput(f"{field} is not supported")
 
 
-def _secure(value: Any, field: str) -> None:
+def _secure(value: object, field: str) -> None:
     if value is not None and not validation.flag(value, field):
         raise InvalidInput(f"{field} cannot be false: the source addresses of all ports are checked")
 
 
-def _normal(value: Any, field: str) -> None:
+def _normal(value: object, field: str) -> None:
     if value not in (None, "normal"):
         raise InvalidInput(f"{field} must be normal")
 

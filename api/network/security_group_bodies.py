@@ -18,7 +18,7 @@ def _description(value: Any, field: str) -> str:
     return validation.description(value, field) or ""
 
 
-def _direction(value: Any, field: str) -> str:
+def _direction(value: object, field: str) -> str:
     if value not in DIRECTIONS:
         raise InvalidInput(f"{field} must be {' or '.join(DIRECTIONS)}, not {str(value)[:40]!r}")
     return str(value)
@@ -37,7 +37,7 @@ def _number(value: Any, field: str) -> int:
         raise InvalidInput(f"Invalid value for port {str(value)[:40]}: {refusal}") from None
 
 
-def _remote_group(value: Any, field: str) -> str:
+def _remote_group(value: object, field: str) -> str:
     return validation.path_id(str(value), "Security group")
 
 

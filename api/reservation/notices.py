@@ -97,7 +97,7 @@ def resend_notice(notice_id: str, query: Read) -> ResponseReturnValue:
     return {"notice": _body(delivery.resend(climate(), caller(), int(notice_id)))}
 
 
-def _dead_body(kept: Kept) -> dict[str, Any]:
+def _dead_body(kept: Kept) -> dict[str, object]:
     return {**_body(kept), "audience": str(kept.notice.audience), "attempts": kept.attempts, "error": kept.error}
 
 

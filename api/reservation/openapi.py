@@ -63,7 +63,7 @@ def finish(app: Flask) -> None:
     schemas["HostChanges"].update(additionalProperties=removable, propertyNames=names, minProperties=1)
 
 
-def _one_of(converter: Any, schemas: list[Schema], types: list[str]) -> dict[str, Any]:
+def _one_of(converter: Any, schemas: list[Schema], types: list[str]) -> dict[str, object]:
     choices = [converter.resolve_nested_schema(schema) for schema in schemas]
     mapping = {name: choice["$ref"] for name, choice in zip(types, choices, strict=True)}
     return {"oneOf": choices, "discriminator": {"propertyName": "resource_type", "mapping": mapping}}

@@ -110,7 +110,7 @@ def _body(report: UsageReport, by: str) -> dict[str, Any]:
     }
 
 
-def _line(line: UsageLine) -> dict[str, Any]:
+def _line(line: UsageLine) -> dict[str, object]:
     return {
         "start": date(line.start),
         "key": line.key,

@@ -17,7 +17,7 @@ Shape = dict[str, Any]
 Values = dict[str, Any]
 """Values that a schema has read, by key."""
 
-ABSENT: Any = missing
+ABSENT: object = missing
 """Default of a key that is left out of the result if the body lacks it."""
 
 
@@ -56,7 +56,7 @@ class Key(fields.Field[Any]):
         self.shape = shapes.or_null(self.shape)
         return self
 
-    def deserialize(self, value: Any, attr: str | None = None, data: Any = None, **kwargs: Any) -> Any:
+    def deserialize(self, value: Any, attr: str | None = None, data: object = None, **kwargs: Any) -> Any:
         """Return the value of the key, or the default if the body has none; InvalidInput."""
         given = self.default if value is missing else value
         if given is missing:
@@ -73,7 +73,7 @@ class Ignored(Key):
     def __init__(self, shape: Shape, *, key: str | None = None) -> None:
         super().__init__(as_given, shape, key=key, default=ABSENT)
 
-    def deserialize(self, value: Any, attr: str | None = None, data: Any = None, **kwargs: Any) -> Any:
+    def deserialize(self, value: object, attr: str | None = None, data: object = None, **kwargs: Any) -> Any:
         """Leave the key out of the result."""
         return missing
 
@@ -138,7 +138,7 @@ class Body(Schema):
                 values[self._attributes[name]] = value
         return values
 
-    def read_value(self, value: Any, field: str) -> dict[str, Any]:
+    def read_value(self, value: object, field: str) -> dict[str, Any]:
         """Return the values of the object below a key; InvalidInput if it is no object, or a value is wrong."""
         if value is None and self.IS_NULLABLE:
             value = {}
@@ -213,6 +213,6 @@ def part(body: Body, **options: Any) -> Key:
     return Key(body.read_value, body.shape(), **options)
 
 
-def as_given(value: Any, field: str) -> Any:
+def as_given(value: object, field: str) -> object:
     """Return the value unchanged: the operation checks it."""
     return value

@@ -80,7 +80,7 @@ class Association(Body):
     fixed_ip = keys.address(required=True)
 
 
-def _range_and_text(value: Any, field: str) -> tuple[Any, str]:
+def _range_and_text(value: Any, field: str) -> tuple[object, str]:
     return ip_validation.stretch(value, field), value
 
 

@@ -62,7 +62,7 @@ class DownService(NamedService):
     forced_down = keys.flag(required=True)
 
 
-def _mode(value: Any, field: str) -> bool:
+def _mode(value: object, field: str) -> bool:
     word = str(value).strip().lower()
     if word not in MODES:
         raise InvalidInput(f"{field} must be enable or disable, not {word[:40]!r}")

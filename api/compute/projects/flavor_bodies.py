@@ -30,11 +30,11 @@ _SPEC = re.compile(r"[A-Za-z0-9_:. -]{1,255}")
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 
 
-def _count(lowest: int, highest: int) -> Callable[[Any, str], int]:
+def _count(lowest: int, highest: int) -> Callable[[object, str], int]:
     return lambda value, field: validation.count(value, field, lowest, highest)
 
 
-def _factor(value: Any, field: str) -> float:
+def _factor(value: object, field: str) -> float:
     if value not in (1, 1.0, "1.0", "1"):
         raise InvalidInput(f"{field} must be 1.0, because network bandwidth is not limited")
     return 1.0
@@ -44,7 +44,7 @@ def _swap(value: Any, field: str) -> int:
     return validation.count(value or 0, field, 0, MOST_MB)
 
 
-def _description(value: Any, field: str) -> str | None:
+def _description(value: object, field: str) -> str | None:
     """Return a text of several lines, or nothing."""
     if value is None:
         return None
@@ -65,11 +65,11 @@ def _flavor_id(value: Any, field: str) -> str:
     return text
 
 
-def _text(value: Any) -> Any:
+def _text(value: object) -> object:
     return str(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else value
 
 
-def specs(value: Any, field: str = "extra_specs") -> dict[str, str]:
+def specs(value: object, field: str = "extra_specs") -> dict[str, str]:
     """Return extra specs: keys of letters, digits and `_ : . -`, with texts; numbers are converted to texts."""
     if not isinstance(value, dict) or not value:
         raise InvalidInput(f"{field} must be an object with at least one key")

@@ -55,7 +55,7 @@ class Rules(Body):
 RULES = Rules()
 
 
-def _most(value: Any, field: str) -> int | None:
+def _most(value: object, field: str) -> int | None:
     if not isinstance(value, dict):
         raise InvalidInput(Rules.UNKNOWN)
     return RULES.read(value).get("most")

@@ -82,7 +82,7 @@ def detach(server_id: str, port_id: str) -> tuple[str, int]:
     return "", 202
 
 
-def add_fixed(server_id: str, details: Any) -> Response:
+def add_fixed(server_id: str, details: object) -> Response:
     """Add one more fixed IP of a network to a server."""
     validation.may_write()
     given = action_bodies.ADD_FIXED.read_value(details, "addFixedIp")
@@ -118,7 +118,7 @@ def add_floating(server_id: str, details: Any) -> Response:
     return Response(status=202)
 
 
-def remove_floating(server_id: str, details: Any) -> Response:
+def remove_floating(server_id: str, details: object) -> Response:
     """Disassociate a floating IP from a server."""
     validation.may_write()
     given = action_bodies.REMOVE_FLOATING.read_value(details, "removeFloatingIp")

@@ -23,7 +23,7 @@ class FixedIp(Body):
 FIXED_IP = FixedIp()
 
 
-def _exact(value: Any, field: str) -> str:
+def _exact(value: object, field: str) -> str:
     """Return the only address of an interface."""
     if not isinstance(value, list) or len(value) != 1 or not isinstance(value[0], dict):
         raise InvalidInput(ONE_ADDRESS)

@@ -95,14 +95,14 @@ def flavor(ref: str) -> Flavor:
     return flavors.requested(compute(), ref.rpartition("/")[2], validation.own_project())
 
 
-def image(ref: Any) -> str:
+def image(ref: object) -> str:
     """Return the id of the image, given by its id or its link; the image must be active."""
     image_id = validation.uuid(ref.rpartition("/")[2] if isinstance(ref, str) else ref, "imageRef")
     registry.check_bootable(compute(), image_id, validation.own_project())
     return image_id
 
 
-def _request(server: dict[str, Any], hints: dict[str, Any], *, on_offer: bool = False) -> BootRequest:
+def _request(server: dict[str, Any], hints: dict[str, object], *, on_offer: bool = False) -> BootRequest:
     """Return the request; `on_offer`: a parent zone has chosen flavor and image, and the key belongs to its user."""
     least = server["min_count"]
     count = server.get("max_count", least)
@@ -141,17 +141,17 @@ def _request(server: dict[str, Any], hints: dict[str, Any], *, on_offer: bool = 
     )
 
 
-def _hints(given: dict[str, Any]) -> dict[str, Any]:
+def _hints(given: dict[str, Any]) -> dict[str, object]:
     """Return the hints of all places in a body; those below `server` win."""
     server = given["server"]
     beside, below = (given["os_hints"], given["extension_hints"]), (server["extension_hints"], server["os_hints"])
-    placement: dict[str, Any] = {}
+    placement: dict[str, object] = {}
     for place in (*beside, *below, server["scheduler_hints"]):
         placement |= place
     return placement
 
 
-def _check_hints(hints: dict[str, Any], reserved: bool, request: BootRequest) -> None:
+def _check_hints(hints: dict[str, object], reserved: bool, request: BootRequest) -> None:
     if "lease_params" in hints and not reserved:
         raise InvalidInput("lease_params needs the hint reserved=True")
     if reserved and request.count > 1:
@@ -165,7 +165,7 @@ def _named_flavor(ref: str) -> Flavor:
     return flavors.named(compute(), wanted, caller().project_id, admin=caller().is_admin)
 
 
-def _named_image(ref: Any) -> str | None:
+def _named_image(ref: object) -> str | None:
     if ref is None:
         return None
     return registry.id_of(compute(), validation.name(ref, "imageRef"), caller().project_id)

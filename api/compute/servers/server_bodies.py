@@ -67,7 +67,7 @@ INTERFACE = Interface()
 NETWORKS = {"anyOf": [shapes.one_of("auto", "none"), shapes.listing(INTERFACE.shape(), MOST_INTERFACES)]}
 
 
-def _interfaces(value: Any, field: str) -> Interfaces | None:
+def _interfaces(value: object, field: str) -> Interfaces | None:
     if value is None:
         return None
     if value in ("auto", []):
@@ -117,7 +117,7 @@ def _image_source(value: Any, field: str) -> str:
     return "image"
 
 
-def _local(value: Any, field: str) -> str:
+def _local(value: object, field: str) -> str:
     if value != "local":
         raise InvalidInput(NO_VOLUMES)
     return "local"
@@ -137,7 +137,7 @@ DEVICE = Device()
 DEVICES = shapes.listing(DEVICE.shape(), 1)
 
 
-def _image_of_devices(value: Any, field: str) -> Any:
+def _image_of_devices(value: Any, field: str) -> object:
     """Return the image among the block devices, which must be the only one: clients send it beside imageRef."""
     if not isinstance(value, list) or not all(isinstance(device, dict) for device in value):
         raise InvalidInput(f"{field} must be a list of objects")
@@ -166,7 +166,7 @@ class Hints(Body):
 HINTS = Hints()
 
 
-def _hints(value: Any, field: str) -> dict[str, Any]:
+def _hints(value: object, field: str) -> dict[str, Any]:
     if value is not None and not isinstance(value, dict):
         raise InvalidInput("scheduler_hints must be an object")
     return value or {}
@@ -183,7 +183,7 @@ def _flavor_ref(value: Any, field: str) -> str:
     return str(value)
 
 
-def _disk_config(value: Any, field: str) -> str:
+def _disk_config(value: object, field: str) -> str:
     if value not in ("AUTO", MANUAL):
         raise InvalidInput(f"{field} must be AUTO or MANUAL, not {str(value)[:40]!r}")
     return str(value)
@@ -219,7 +219,7 @@ def _config_drive(value: Any, field: str) -> bool:
     return False if value in (None, "") else validation.flag(value, field)
 
 
-def user_data(value: Any, field: str) -> str:
+def user_data(value: object, field: str) -> str:
     if not isinstance(value, str) or len(value) > LONGEST_USER_DATA:
         raise InvalidInput(f"{field} must be Base64 of at most {LONGEST_USER_DATA} characters")
     try:
@@ -235,7 +235,7 @@ def password(value: Any, field: str) -> str:
     return value
 
 
-def _empty(value: Any, field: str) -> None:
+def _empty(value: object, field: str) -> None:
     if value:
         raise InvalidInput(f"server: {field} must be empty, because this cloud does not store it")
 

@@ -19,19 +19,19 @@ def _name(value: Any, field: str) -> str:
     return value
 
 
-def _size(value: Any, field: str) -> int:
+def _size(value: object, field: str) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= HIGHEST:
         raise InvalidInput(f"{field} must be a whole number from 0")
     return value
 
 
-def _count(value: Any, field: str) -> int:
+def _count(value: object, field: str) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MOST_AT_ONCE:
         raise InvalidInput(f"{field} must be a whole number from 1 to {MOST_AT_ONCE}")
     return value
 
 
-def _hints(value: Any, field: str) -> dict[str, Any]:
+def _hints(value: object, field: str) -> dict[str, object]:
     if value is not None and not isinstance(value, dict):
         raise InvalidInput(f"{field} must be an object")
     return value or {}
@@ -71,11 +71,11 @@ class InstanceProperties(Body):
 TYPE, PROPERTIES = InstanceType(), InstanceProperties()
 
 
-def _type(value: Any, field: str) -> dict[str, Any]:
+def _type(value: Any, field: str) -> dict[str, object]:
     return TYPE.read_value({} if value is None else value, field)
 
 
-def _properties(value: Any, field: str) -> dict[str, Any]:
+def _properties(value: Any, field: str) -> dict[str, object]:
     return PROPERTIES.read_value({} if value is None else value, field)
 
 

@@ -156,7 +156,7 @@ def reallocate_host(host_id: str, query: Read, body: Read) -> ResponseReturnValu
     return {"reallocation": {**details, "from": str(done.host), "to": str(done.to)}}
 
 
-def _place(place: HostPlace) -> dict[str, Any]:
+def _place(place: HostPlace) -> dict[str, object]:
     return {
         "host_id": str(place.host),
         "host": place.name,
@@ -167,7 +167,7 @@ def _place(place: HostPlace) -> dict[str, Any]:
     }
 
 
-def _health(report: Report) -> dict[str, Any]:
+def _health(report: Report) -> dict[str, object]:
     servers = [{"id": s.id, "name": s.name, "project_id": s.project_id, "status": s.status} for s in report.servers]
     return {
         **_place(report.place),

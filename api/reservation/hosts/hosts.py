@@ -98,7 +98,7 @@ def remove_host(host_id: str, query: Read) -> ResponseReturnValue:
     return nothing()
 
 
-def host_body(host: Host) -> dict[str, Any]:
+def host_body(host: Host) -> dict[str, object]:
     """Return a host as Blazar shows it: its extra capabilities are keys like the others."""
     return {
         **host.extra,

@@ -235,11 +235,11 @@ def _id(maintenance_id: str) -> UUID:
     return path_id(maintenance_id, f"Object with {{'maintenance_id': '{maintenance_id[:80]}'}} not found")
 
 
-def _planned(planned: Planned) -> dict[str, Any]:
+def _planned(planned: Planned) -> dict[str, object]:
     return {"maintenance": _body(planned.window), "leases": [_moved(outcome) for outcome in planned.moved]}
 
 
-def _moved(outcome: Outcome) -> dict[str, Any]:
+def _moved(outcome: Outcome) -> dict[str, object]:
     lease = outcome.lease
     return {
         "id": str(lease.id),
@@ -252,7 +252,7 @@ def _moved(outcome: Outcome) -> dict[str, Any]:
     }
 
 
-def _body(window: Window) -> dict[str, Any]:
+def _body(window: Window) -> dict[str, object]:
     return {
         "id": str(window.id),
         "host_id": str(window.host),

@@ -132,7 +132,7 @@ def _body(power: Powered) -> dict[str, Any]:
     }
 
 
-def _report(saved: Saved) -> dict[str, Any]:
+def _report(saved: Saved) -> dict[str, object]:
     report = saved.report
     hosts = [
         {"id": str(host), "name": saved.names[host], "hours_off": round(hours, 3)}

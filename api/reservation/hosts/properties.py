@@ -55,5 +55,5 @@ def change_property(name: str, query: Read, body: Read) -> ResponseReturnValue:
     return {"resource_property": shown}
 
 
-def _listed(one: Property, detail: bool) -> dict[str, Any]:
+def _listed(one: Property, detail: bool) -> dict[str, object]:
     return {"property": one.name, **({"private": one.private, "values": list(one.values)} if detail else {})}

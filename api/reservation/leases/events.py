@@ -74,7 +74,7 @@ def requeue_event(event_id: str, query: Read) -> ResponseReturnValue:
     return {"event": _body(lease, lease.event(known))}
 
 
-def _body(lease: Lease, event: Event) -> dict[str, Any]:
+def _body(lease: Lease, event: Event) -> dict[str, object]:
     return {
         "id": str(event.id),
         "lease_id": str(lease.id),

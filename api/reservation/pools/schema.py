@@ -167,7 +167,7 @@ def _server_count() -> fields.Integer:
     )
 
 
-def _servers() -> Any:
+def _servers() -> object:
     return fields.List(
         fields.Nested(ServerThere),
         required=True,

@@ -110,7 +110,7 @@ def show_address_allocation(floatingip_id: str, query: Read) -> ResponseReturnVa
     return {"allocation": _allocation(known, taken, query)}
 
 
-def floating_ip_body(known: FloatingIp) -> dict[str, Any]:
+def floating_ip_body(known: FloatingIp) -> dict[str, object]:
     """Return a floating IP as Blazar shows it."""
     return {
         "id": str(known.id),
@@ -123,6 +123,6 @@ def floating_ip_body(known: FloatingIp) -> dict[str, Any]:
     }
 
 
-def _allocation(known: FloatingIp, taken: Sequence[Allocated], query: Read) -> dict[str, Any]:
+def _allocation(known: FloatingIp, taken: Sequence[Allocated], query: Read) -> dict[str, object]:
     shown = [body for _, body in resource_allocations.chosen(taken, query)]
     return {"resource_id": str(known.id), "floating_ip_address": known.address, "reservations": shown}

@@ -143,7 +143,7 @@ def show_storage_allocation(storage_pool_id: str, query: Read) -> ResponseReturn
     return {"allocation": _allocation(known, taken, query)}
 
 
-def pool_body(known: Inventory, asker: Caller) -> dict[str, Any]:
+def pool_body(known: Inventory, asker: Caller) -> dict[str, object]:
     """Return a storage pool; only administrators see its backend."""
     return {
         "id": str(known.id),
@@ -157,7 +157,7 @@ def pool_body(known: Inventory, asker: Caller) -> dict[str, Any]:
     }
 
 
-def _allocation(known: Inventory, taken: Sequence[Allocated], query: Read) -> dict[str, Any]:
+def _allocation(known: Inventory, taken: Sequence[Allocated], query: Read) -> dict[str, object]:
     shown = [
         {**body, "size_gb": one.amount, "kept": one.kept} for one, body in resource_allocations.chosen(taken, query)
     ]

@@ -120,7 +120,7 @@ def _body(form: form_fields.Form) -> dict[str, Any]:
     return {"server": server, **_hints(form, when)}
 
 
-def _hints(form: form_fields.Form, when: str) -> dict[str, Any]:
+def _hints(form: form_fields.Form, when: str) -> dict[str, object]:
     reservation = form.get("reservation", "")
     if when == "lease":
         if not reservation:

@@ -31,7 +31,7 @@ REBOOTS = {"SOFT": REBOOT, "HARD": REBOOT_HARD}
 STATES = {"active": ACTIVE, "error": ERROR}
 
 
-def _reboot(value: Any, field: str) -> str:
+def _reboot(value: object, field: str) -> str:
     if not isinstance(value, str) or value.upper() not in REBOOTS:
         raise InvalidInput("reboot: type must be SOFT or HARD")
     return REBOOTS[value.upper()]
@@ -45,7 +45,7 @@ def _block(value: Any, field: str) -> bool | str:
     return AUTO if value == AUTO else validation.flag(value, field)
 
 
-def _null(value: Any, field: str) -> None:
+def _null(value: object, field: str) -> None:
     if value is not None:
         raise InvalidInput(f'The body must be {{"{field}": null}}')
 
@@ -57,7 +57,7 @@ class Reboot(Body):
 
     type = Key(_reboot, shapes.one_of(*REBOOTS), required=True)
 
-    def read_value(self, value: Any, field: str) -> dict[str, Any]:
+    def read_value(self, value: object, field: str) -> dict[str, Any]:
         """Return the kind; whatever is no object is refused as one without a type."""
         return self.read(value if isinstance(value, dict) else {})
 
@@ -211,7 +211,7 @@ class ForceComplete(Body):
 class AddressBody(Body):
     """Body of an address action; without its required key the answer is 422, as in Nova."""
 
-    def read_value(self, value: Any, field: str) -> dict[str, Any]:
+    def read_value(self, value: object, field: str) -> dict[str, Any]:
         """Return the values; UnprocessableEntity if the required key is absent."""
         needed = [name for name, key in self.keys().items() if key.is_required]
         lacking = next((name for name in needed if not isinstance(value, dict) or name not in value), None)

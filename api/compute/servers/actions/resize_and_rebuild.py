@@ -45,7 +45,7 @@ def _image_begun(made: str) -> Response:
     return answer
 
 
-def resize(server_id: str, details: Any) -> Response:
+def resize(server_id: str, details: object) -> Response:
     """Resize the server to another flavor; the resize must be confirmed."""
     validation.may_write()
     given = action_bodies.RESIZE.read_value(details, "resize")
@@ -55,14 +55,14 @@ def resize(server_id: str, details: Any) -> Response:
     return Response(status=202)
 
 
-def confirm(server_id: str, details: Any) -> Response:
+def confirm(server_id: str, details: object) -> Response:
     """Confirm a resize."""
     validation.may_write()
     operations.confirm_resize(compute(), who(server_id))
     return Response(status=204)
 
 
-def rebuild(server_id: str, details: Any) -> Response:
+def rebuild(server_id: str, details: object) -> Response:
     """Rebuild the server from an image."""
     validation.may_write()
     given = _rebuild_body().read_value(details, "rebuild")

@@ -13,14 +13,14 @@ from climate.compute.errors import Conflict
 from climate.compute.models.server import SHELVED_OFFLOADED, VM_STATES
 
 
-def shelve(server_id: str, details: Any) -> Response:
+def shelve(server_id: str, details: object) -> Response:
     """Shelve the server into an image and remove it from its host."""
     validation.may_write()
     operations.shelve(compute(), who(server_id))
     return Response(status=202)
 
 
-def offload(server_id: str, details: Any) -> Response:
+def offload(server_id: str, details: object) -> Response:
     """Accept the offload of a shelved server, which is on no host already."""
     validation.may_administer()
     server = find(server_id)
@@ -46,14 +46,14 @@ def lock(server_id: str, details: Any) -> Response:
     return Response(status=202)
 
 
-def unlock(server_id: str, details: Any) -> Response:
+def unlock(server_id: str, details: object) -> Response:
     """Unlock the server."""
     validation.may_write()
     operations.unlock(compute(), who(server_id))
     return Response(status=202)
 
 
-def reset(server_id: str, details: Any) -> Response:
+def reset(server_id: str, details: object) -> Response:
     """Reset the state of the server (administrator)."""
     validation.may_administer()
     given = action_bodies.RESET_STATE.read_value(details, "os-resetState")

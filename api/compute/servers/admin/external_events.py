@@ -44,7 +44,7 @@ EVENT: shapes.Schema = {
 blueprint = compute_blueprint("external-events")
 
 
-def _events(value: Any, field: str) -> list[dict[str, Any]]:
+def _events(value: object, field: str) -> list[dict[str, object]]:
     if not isinstance(value, list) or not 1 <= len(value) <= MOST:
         raise InvalidInput(f"{field} must be a list of 1 to {MOST} events")
     return [_event(one) for one in value]
@@ -82,7 +82,7 @@ def create() -> tuple[dict[str, Any], int]:
     return {"events": answers}, 200 if all(answer["code"] == 200 for answer in answers) else 207
 
 
-def _answer(event: dict[str, Any]) -> dict[str, Any]:
+def _answer(event: dict[str, Any]) -> dict[str, object]:
     try:
         server = operations.get(compute(), event["server_uuid"])
     except NotFound:

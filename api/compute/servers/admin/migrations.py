@@ -27,7 +27,7 @@ blueprint = compute_blueprint("migrations")
 
 BYTES = tuple(f"{what}_{part}_bytes" for what in ("memory", "disk") for part in ("total", "processed", "remaining"))
 
-FILTERS: Mapping[str, tuple[str, Callable[[Any, str], Any]]] = {
+FILTERS: Mapping[str, tuple[str, Callable[[object, str], object]]] = {
     "instance_uuid": ("server_id", validation.uuid),
     "host": ("host", validation.name),
     "source_compute": ("source_host", validation.name),
