@@ -130,7 +130,7 @@ def _assign(client: Client, user_id: str, project_id: str, role_id: str) -> None
     identity.ask(client, "PUT", "/projects/{}/users/{}/roles/{}".format(*parts))
 
 
-def _show(user: Mapping[str, Any], password: str | None = None) -> None:
+def _show(user: Mapping[str, object], password: str | None = None) -> None:
     """Print a user, with a password that was generated for it."""
     more = {} if password is None else {"password": password}
     current().show({**{name: user.get(name) for name in COLUMNS}, **more})

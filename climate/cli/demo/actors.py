@@ -73,7 +73,7 @@ class Play:
         """Return a lease as its owner sees it."""
         return lookup.lease_by_id(self.member, lease_id)
 
-    def server_now(self, server_id: str, client: Client | None = None) -> dict[str, Any] | None:
+    def server_now(self, server_id: str, client: Client | None = None) -> dict[str, object] | None:
         """Return a server, None if it does not exist."""
         return existing(lambda: lookup.server_by_id(client or self.member, server_id))
 
@@ -126,7 +126,7 @@ def status(thing: Mapping[str, Any] | None) -> str:
     return "gone" if thing is None else str(thing["status"])
 
 
-def existing(look: Callable[[], dict[str, Any]]) -> dict[str, Any] | None:
+def existing(look: Callable[[], dict[str, object]]) -> dict[str, object] | None:
     """Return the answer of `look`, None if the server answers 404."""
     try:
         return look()
@@ -167,7 +167,7 @@ def person(play: Play, name: str, password: str, project: str) -> Client:
     return Client(entry({"auth": auth}, name))
 
 
-def _brief(thing: Any) -> str:
+def _brief(thing: object) -> str:
     if thing is None or isinstance(thing, Mapping):
         return status(thing) if thing is None or "status" in thing else ", ".join(thing)
     return ", ".join(map(str, thing)) if isinstance(thing, list) else str(thing)[:60]

@@ -41,7 +41,7 @@ def _ours(things: Iterable[Mapping[str, Any]], begins: str = MARK) -> list[str]:
     return [str(one["id"]) for one in things if str(one["name"]).startswith(begins)]
 
 
-def _leases(play: Play) -> Iterable[Mapping[str, Any]]:
+def _leases(play: Play) -> Iterable[Mapping[str, object]]:
     return play.admin.pages("reservation", "/leases", "leases")
 
 

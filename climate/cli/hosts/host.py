@@ -145,7 +145,7 @@ def property_show(name: str) -> None:
     session.show(lookup.only("host property", name, rows, "property"))
 
 
-def _properties(session: Session, query: dict[str, str]) -> list[dict[str, Any]]:
+def _properties(session: Session, query: dict[str, str]) -> list[dict[str, object]]:
     answer = session.client.json("reservation", "GET", "/os-hosts/properties", params=query)
     return list(answer["resource_properties"])
 

@@ -99,7 +99,7 @@ def unset(project: str, names: tuple[str, ...], dry_run: bool) -> None:
         current().client.call("reservation", "DELETE", _path(_any_project(project)), params=dry(dry_run))
 
 
-def _put(project: str, bounds: dict[str, Any], dry_run: bool) -> None:
+def _put(project: str, bounds: dict[str, object], dry_run: bool) -> None:
     session = current()
     answer = session.client.json("reservation", "PUT", _path(project), json=bounds, params=dry(dry_run))
     session.show_all(answer["limits"], COLUMNS)

@@ -237,7 +237,7 @@ def web(session: Session) -> list[Finding]:
     return [Finding("web", GOOD if answer.status_code == 200 else BAD, says), *result]
 
 
-def _web_finding(name: str, check: dict[str, Any]) -> Finding:
+def _web_finding(name: str, check: dict[str, object]) -> Finding:
     """Return the finding for a check in an answer; web processes of earlier releases have no warnings."""
     level = BAD if check["ok"] is not True else FAIR if check.get("warns") else GOOD
     return Finding(name, level, str(check["detail"]))

@@ -19,7 +19,7 @@ FOR_OWNERS = (
     "`climate server show` tells"
 )
 
-Line = dict[str, Any]
+Line = dict[str, object]
 
 
 @click.command("explain")
@@ -41,7 +41,7 @@ def command(server: str) -> None:
         session.say("no scheduler decision of this server is stored")
 
 
-def lines(decisions: list[Mapping[str, Any]]) -> list[Line]:
+def lines(decisions: list[Mapping[str, object]]) -> list[Line]:
     """Yield a line for each step of each decision, numbered from 1."""
     return [
         dict(zip(COLUMNS, (number, *step), strict=True))
@@ -120,7 +120,7 @@ def _named(asked: Mapping[str, Any]) -> str:
     return _pairs({key: asked[key] for key in NAMED if key in asked})
 
 
-def _pairs(values: Mapping[str, Any]) -> str:
+def _pairs(values: Mapping[str, object]) -> str:
     shown = {key: ", ".join(map(str, value)) if isinstance(value, list) else value for key, value in values.items()}
     return " ".join(f"{key}={value}" for key, value in shown.items())
 
