@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Connection, TextClause, Uuid, bindparam, delete, select, text
+from sqlalchemy import Connection, Row, TextClause, Uuid, bindparam, delete, select, text
 from sqlalchemy.dialects.postgresql import insert
 
 from climate.database.advisory_locks import Subject
@@ -225,5 +225,5 @@ def use(conn: Connection, project_id: str, during: Period, but: UUID | None = No
     return Use(row.leases, edges, row.held_leases, row.waiting_leases)
 
 
-def _rule(row: Any) -> Rule:
+def _rule(row: Row[*tuple[object, ...]]) -> Rule:
     return Rule(row.project_id, Limit(row.name), row.value)

@@ -102,12 +102,12 @@ def remove(conn: Connection, user_id: str) -> bool:
     return conn.execute(delete(users).where(users.c.id == user_id)).rowcount == 1
 
 
-def _row(conn: Connection, who: Who, *, share: bool) -> Row[*tuple[Any, ...]] | None:
+def _row(conn: Connection, who: Who, *, share: bool) -> Row[*tuple[object, ...]] | None:
     named = (users.c.name == (who.name or "")) & domains.named_in(users.c.domain_id, who.domain)
     question = select(*COLUMNS).where(users.c.id == who.id if who.id else named)
     return conn.execute(question.with_for_update(read=True) if share else question).one_or_none()
 
 
-def _user(row: Row[*tuple[Any, ...]]) -> User:
+def _user(row: Row[*tuple[object, ...]]) -> User:
     values = {name: value for name, value in row._mapping.items() if name != "password_hash"}
     return User(**values)

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Connection, Select, or_, select, text, update
+from sqlalchemy import Connection, Row, Select, or_, select, text, update
 from sqlalchemy.exc import IntegrityError
 
 from climate.database.sql_arrays import in_parameter
@@ -150,10 +150,10 @@ _COLUMNS = (
     hosts.c.version,
     hosts.c.pool_cause,
 )
-_PLACES: Select[Any] = select(*_COLUMNS).order_by(hosts.c.id)
+_PLACES: Select[*tuple[object, ...]] = select(*_COLUMNS).order_by(hosts.c.id)
 
 
-def _place(row: Any) -> HostPlace:
+def _place(row: Row[*tuple[object, ...]]) -> HostPlace:
     return HostPlace(
         host=row.id,
         stream=row.stream,

@@ -7,7 +7,7 @@ from itertools import groupby
 from typing import Any, get_args
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Connection, String, and_, bindparam, func, literal_column, or_, select
+from sqlalchemy import ColumnElement, Connection, Row, String, and_, bindparam, func, literal_column, or_, select
 from sqlalchemy.dialects.postgresql import ARRAY
 
 from climate.database.sql_arrays import in_array
@@ -154,7 +154,7 @@ def _earlier(conn: Connection, rows: Collection[Any]) -> Earlier:
     }
 
 
-def _entry(row: Any, earlier: Earlier) -> AuditEntry:
+def _entry(row: Row[*tuple[object, ...]], earlier: Earlier) -> AuditEntry:
     before = [fact for version, fact in earlier.get(row.stream, ()) if version < row.version]
     host = None if row.host is None else HostRef(row.host, row.host_name)
     change = describe(row.stream, fact_codec.decode(row.kind, row.body), before, host)

@@ -10,6 +10,7 @@ from sqlalchemy import (
     ColumnElement,
     Connection,
     FromClause,
+    Row,
     Select,
     Table,
     Uuid,
@@ -384,7 +385,7 @@ _PARTS = (
     ),
 )
 
-_WHOLE: Select[Any] = select(leases, func.json_build_array(*_PARTS).label("parts"))
+_WHOLE: Select[*tuple[object, ...]] = select(leases, func.json_build_array(*_PARTS).label("parts"))
 """Whole leases in one statement, with all their parts as one JSON list, in the order in which `_lease` reads them."""
 
 _OWNER = select(events.c.lease_id).where(events.c.id == bindparam("event_id", type_=Uuid)).scalar_subquery()
@@ -397,7 +398,7 @@ _OF_EVENT = _WHOLE.where(leases.c.id == _OWNER)
 _LOCK_OF_EVENT = locks.ordered(select(leases.c.id).where(leases.c.id == _OWNER), leases.c.id)
 
 
-def _lease(row: Any) -> Lease:
+def _lease(row: Row[*tuple[object, ...]]) -> Lease:
     own, scheduled, *held = row.parts
     holds, addresses, pools, amounts = (_by_reservation(one) if one else _NOTHING for one in held)
     return Lease(

@@ -38,12 +38,12 @@ def refuse_values(what: str, rows: Mapping[str, object], known: Mapping[str, Any
         raise Tampered(_message(what, names))
 
 
-def differing(row: Any, known: Any) -> list[str]:
+def differing(row: object, known: Any) -> list[str]:
     """Return the names of the fields in which two values of one dataclass differ."""
     return [f.name for f in fields(known) if getattr(row, f.name) != getattr(known, f.name)]
 
 
-def refuse(what: str, row: Any, known: Any) -> None:
+def refuse(what: str, row: object, known: Any) -> None:
     """Raise Tampered unless two values of one dataclass are equal."""
     if row != known:
         raise Tampered(_message(what, differing(row, known)))
