@@ -2,18 +2,18 @@
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Unpack
 
 from api.identity.keys import below, flag, text, text_key
 from api.schema import shapes
-from api.schema.body import ABSENT, Body, Key
+from api.schema.body import ABSENT, Body, Key, KeyOptions
 from climate.domain.errors import InvalidInput
 from climate.identity import admin, roles
 from climate.identity.models import DOMAIN_ID
 from climate.service.leases import dates
 
 
-def name_key(longest: int = admin.LONGEST_NAME, **options: Any) -> Key:
+def name_key(longest: int = admin.LONGEST_NAME, **options: Unpack[KeyOptions]) -> Key:
     """Return the key of a name."""
     return Key(lambda value, _name: admin.check_name(value, longest), shapes.name(longest), **options)
 
@@ -36,7 +36,7 @@ def _short_text(value: Any, name: str) -> str:
     return admin.check_text(name, value)
 
 
-def description_key(**options: Any) -> Key:
+def description_key(**options: Unpack[KeyOptions]) -> Key:
     """Return the key of a description; null stands for none."""
     return Key(_description, shapes.or_null(shapes.text()), **options)
 

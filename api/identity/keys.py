@@ -1,8 +1,8 @@
 """Keys and bodies that several modules of the Identity API have."""
 
-from typing import Any
+from typing import Unpack
 
-from api.schema.body import Below, Body, Key
+from api.schema.body import Below, Body, Key, KeyOptions
 from climate.domain.errors import InvalidInput
 
 
@@ -20,7 +20,7 @@ def flag(value: object, name: str) -> bool:
     return value
 
 
-def text_key(**options: Any) -> Key:
+def text_key(**options: Unpack[KeyOptions]) -> Key:
     """Return a key whose value is a text that is not empty."""
     return Key(text, {"type": "string", "minLength": 1}, **options)
 

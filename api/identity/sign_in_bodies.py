@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Unpack
 
 from api.identity.keys import below, text_key
 from api.schema import shapes
-from api.schema.body import Body, Key, as_given, part
+from api.schema.body import Body, Key, KeyOptions, as_given, part
 from climate.domain.errors import InvalidInput, NotAuthenticated
 from climate.identity.authentication.sign_in import UNSCOPED
 from climate.identity.models import Scope, Who, WholeSystem
@@ -90,7 +90,7 @@ def _who(given: Mapping[str, Any]) -> Who:
     return Who(id=given["id"]) if "id" in given else Who(name=given["name"], domain=given.get("domain"))
 
 
-def _either(by_id: Body, by_name: Body, **options: Any) -> Key:
+def _either(by_id: Body, by_name: Body, **options: Unpack[KeyOptions]) -> Key:
     """Return a key whose value has the first schema if it has an id, otherwise the second."""
 
     def read(value: Any, name: str) -> dict[str, Any]:

@@ -1,12 +1,12 @@
 """Bodies of metadata definitions: namespaces, objects, properties, tags, and associations with resource types."""
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Unpack
 
 from api.compute import body_keys as keys
 from api.compute import validation
 from api.schema import shapes
-from api.schema.body import ABSENT, Body, Key, as_given
+from api.schema.body import ABSENT, Body, Key, KeyOptions, as_given
 from climate.compute.models.metadef import (
     MOST,
     OBJECTS,
@@ -35,7 +35,7 @@ def _name(value: Any, field: str) -> str:
     return name
 
 
-def name_key(**options: Any) -> Key:
+def name_key(**options: Unpack[KeyOptions]) -> Key:
     """Return a key whose value is the name of a definition, which is a part of paths."""
     return Key(_name, shapes.name() | {"pattern": "^[^/]+$"}, **options)
 
@@ -172,7 +172,7 @@ def parts(kind: str, value: Any, field: str) -> dict[str, Part]:
     return dict(read)
 
 
-def _parts_key(kind: str, **options: Any) -> Key:
+def _parts_key(kind: str, **options: Unpack[KeyOptions]) -> Key:
     shape = shapes.listing(PARTS[kind].shape(), MOST)
     return Key(lambda value, field: parts(kind, value, field), shape, **options)
 

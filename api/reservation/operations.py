@@ -23,6 +23,9 @@ ALWAYS = (400, 401, 403, 406, 429, 503, 507)
 
 WITH_BODY = (413, 415)
 
+Read = dict[str, Any]
+"""Body, query or headers of a request as their schema has read them."""
+
 View = TypeVar("View", bound=Callable[..., object])
 
 

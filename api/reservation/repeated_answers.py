@@ -39,7 +39,7 @@ class Update(Schema):
     """Returns the answer of GET for the path of the request."""
 
     @pre_load
-    def _without_repeated(self, data: Body, **_: Any) -> Body:
+    def _without_repeated(self, data: Body, **_: object) -> Body:
         """Return the changes in a body that has read-only keys; other bodies stay as they are."""
         given = self.unwrapped(data)
         if self.reads is None or (given is data and not self.repeats(given)):

@@ -17,7 +17,7 @@ from climate.compute.projects import keypairs
 from climate.compute.store.projects.keypairs import Row
 from climate.domain.errors import Forbidden
 
-Body = dict[str, Any]
+Body = dict[str, object]
 
 blueprint = compute_blueprint("keypairs")
 

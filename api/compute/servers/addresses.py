@@ -1,6 +1,6 @@
 """Addresses of a server: list, attach and detach fixed and floating IPs."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from flask import Response
@@ -13,12 +13,13 @@ from api.compute.servers.actions import action_bodies
 from api.compute.servers.attachment_bodies import INTERFACE
 from api.compute.servers.servers import find, who
 from api.request_context import compute
+from api.schema.body import Values
 from climate.compute import operations
 from climate.compute.errors import Conflict, NoMoreAddresses, NotFound
 from climate.compute.servers.interfaces.interfaces import Port
 from climate.domain.errors import InvalidInput
 
-Body = dict[str, Any]
+Body = dict[str, object]
 
 blueprint = compute_blueprint("server-addresses")
 
@@ -63,7 +64,7 @@ def attach(server_id: str) -> Body:
     return {ATTACHMENT: _view(_attached(server_id, given))}
 
 
-def _attached(server_id: str, given: Body) -> Port:
+def _attached(server_id: str, given: Values) -> Port:
     network_id, port_id = given["network_id"], given["port_id"]
     if port_id is None and network_id is None:
         raise InvalidInput("interfaceAttachment: give net_id or port_id")
@@ -141,10 +142,9 @@ def _ports(server_id: str) -> Sequence[Port]:
 
 
 def _addresses(server_id: str) -> Body:
-    shown: Mapping[str, list[Body]] = view.addresses(find(server_id))
     return {
         label: [{"version": one["version"], "addr": one["addr"]} for one in addresses]
-        for label, addresses in shown.items()
+        for label, addresses in view.addresses(find(server_id)).items()
     }
 
 

@@ -189,19 +189,19 @@ def _disk_config(value: object, field: str) -> str:
     return str(value)
 
 
-def disk_config_key(**options: Any) -> Key:
+def disk_config_key(*, default: object) -> Key:
     """Return the key of the disk configuration of a server."""
-    return Key(_disk_config, DISK_CONFIG, key="OS-DCF:diskConfig", named="OS-DCF:diskConfig", **options)
+    return Key(_disk_config, DISK_CONFIG, key="OS-DCF:diskConfig", named="OS-DCF:diskConfig", default=default)
 
 
-def flavor_ref(**options: Any) -> Key:
+def flavor_ref() -> Key:
     """Return the key flavorRef, whose value is the id of a flavor or its link."""
-    return Key(_flavor_ref, shapes.name(), key="flavorRef", required=True, **options)
+    return Key(_flavor_ref, shapes.name(), key="flavorRef", required=True)
 
 
-def access(version: int, shape: shapes.Schema, **options: Any) -> Key:
+def access(version: int, shape: shapes.Schema, *, default: object = None) -> Key:
     """Return a key whose value is an access address of that IP version, in canonical form, or nothing."""
-    return Key(lambda value, _: validation.address(value, version), shape, key=f"accessIPv{version}", **options)
+    return Key(lambda value, _: validation.address(value, version), shape, key=f"accessIPv{version}", default=default)
 
 
 def _at_least_one(value: Any, field: str) -> int:

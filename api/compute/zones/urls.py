@@ -9,7 +9,7 @@ from api.request_context import deployment
 ROOTS = ("/compute/", "/image/")
 """Path prefixes of resources; the part before them is the public URL of the child."""
 
-Body = dict[str, Any]
+Body = dict[str, object]
 
 
 def own(body: Any) -> Any:

@@ -15,15 +15,13 @@ from api.reservation.ids import marker_id, path_id
 from api.reservation.leases.body import entry_body
 from api.reservation.leases.request_options import DryRun
 from api.reservation.leases.schema import HistoryAnswer, LeaseAt, LinkOut
-from api.reservation.operations import PREFIX, Operation, Strict, serve
+from api.reservation.operations import PREFIX, Operation, Read, Strict, serve
 from api.reservation.repeated_answers import Update
 from climate.domain.errors import InvalidInput
 from climate.service.host_operations import maintenance
 from climate.service.host_operations.maintenance import LONGEST_REASON, Changes, Order, Planned
 from climate.service.leases.reallocation import Outcome
 from climate.store.hosts.maintenance import ACTIVE, PLANNED, Window, WindowFilter, WindowState
-
-Read = dict[str, Any]
 
 blueprint = Blueprint("maintenances", __name__, url_prefix=PREFIX, description="Maintenance windows of hosts.")
 

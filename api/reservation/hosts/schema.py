@@ -45,7 +45,7 @@ class HostOrder(Schema):
     id = fields.Raw(metadata={"description": "Its hypervisor id or UUID, or its name; takes precedence over `name`."})
 
     @post_load
-    def _named(self, data: dict[str, Any], **_: Any) -> dict[str, object]:
+    def _named(self, data: dict[str, Any], **_: object) -> dict[str, object]:
         name = data.pop("name", None)
         given = data.pop("id", None)
         if given is not None and (not isinstance(given, str | int) or isinstance(given, bool)):

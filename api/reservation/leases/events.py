@@ -1,7 +1,5 @@
 """Events of all leases, for operators: list them, and retry those that failed."""
 
-from typing import Any
-
 from flask.typing import ResponseReturnValue
 from marshmallow import RAISE, Schema, fields, validate
 
@@ -11,13 +9,11 @@ from api.reservation import pages
 from api.reservation.dates import DATE, date, maybe, out_date
 from api.reservation.ids import marker_id, path_id
 from api.reservation.leases.schema import LinkOut
-from api.reservation.operations import PREFIX, Operation, serve
+from api.reservation.operations import PREFIX, Operation, Read, serve
 from climate.domain.events.event import Event
 from climate.domain.lease import Lease
 from climate.domain.status import EventStatus
 from climate.service.events import events
-
-Read = dict[str, Any]
 
 blueprint = Blueprint("events", __name__, url_prefix=PREFIX, description="Events of leases.")
 

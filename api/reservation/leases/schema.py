@@ -135,7 +135,7 @@ class LeaseOrder(Strict):
     sharing = fields.Nested(SharingBody, allow_none=True, load_default=None)
 
     @validates_schema(pass_original=True, skip_on_field_errors=False)
-    def _dates_or_hold(self, data: dict[str, object], original: object, **_: Any) -> None:
+    def _dates_or_hold(self, data: dict[str, object], original: object, **_: object) -> None:
         given = original if isinstance(original, dict) else {}
         if data.get("hold") is None:
             missing = [name for name in OF_HOLDS[:2] if name not in given]
@@ -147,7 +147,7 @@ class LeaseOrder(Strict):
             raise ValidationError({"sharing": ["not together with hold: share the lease once it is made"]})
 
     @validates_schema(pass_original=True, skip_on_field_errors=False)
-    def _is_a_series(self, data: dict[str, Any], original: Any, **_: Any) -> None:
+    def _is_a_series(self, data: dict[str, Any], original: Any, **_: object) -> None:
         if data.get("repeat") is None:
             return
         if excluded := [name for name in ALONE if original.get(name) is not None]:

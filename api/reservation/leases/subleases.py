@@ -14,12 +14,10 @@ from api.reservation.leases.body import lease_body
 from api.reservation.leases.request_options import DryRun, Repeatable, key_of, tag
 from api.reservation.leases.schema import LeaseAnswer
 from api.reservation.leases.subleases_schema import EXAMPLE, TERMS, SubleaseBody, SubleasesAnswer
-from api.reservation.operations import PREFIX, Operation, serve
+from api.reservation.operations import PREFIX, Operation, Read, serve
 from climate.service.subleases import create, listing
 from climate.service.subleases.create import SubleaseOrder
 from climate.store.hosts.hosts import HOST_TYPE
-
-Read = dict[str, Any]
 
 PATH = "/leases/<lease_id>/subleases"
 

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import datetime
-from typing import Any
 
 from flask.typing import ResponseReturnValue
 
@@ -14,7 +13,7 @@ from api.reservation.dates import date, maybe
 from api.reservation.leases.body import entry_body
 from api.reservation.leases.request_options import DryRun
 from api.reservation.leases.schema import LeaseAt
-from api.reservation.operations import PREFIX, Operation, serve
+from api.reservation.operations import PREFIX, Operation, Read, serve
 from api.reservation.pools.schema import (
     BacklogAnswer,
     BacklogQuery,
@@ -43,8 +42,6 @@ from climate.service.hosts.inventory import marker_number
 from climate.service.hosts.move_checks import Order
 from climate.service.hosts.multi_tenant import Stranger
 from climate.store.hosts.pools import Promise
-
-Read = dict[str, Any]
 
 blueprint = Blueprint("pools", __name__, url_prefix=PREFIX, description="Host pools.")
 

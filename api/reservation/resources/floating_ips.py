@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
 
 from flask.typing import ResponseReturnValue
 
@@ -12,7 +11,7 @@ from api.reservation import pages
 from api.reservation.dates import maybe, stamp
 from api.reservation.hosts.schema import AllocationQuery, OneAllocationQuery
 from api.reservation.leases.request_options import DryRun, Repeatable, key_of
-from api.reservation.operations import PREFIX, Operation, nothing, serve
+from api.reservation.operations import PREFIX, Operation, Read, nothing, serve
 from api.reservation.resources import resource_allocations
 from api.reservation.resources.floating_ip_schema import (
     AddressAllocationAnswer,
@@ -23,8 +22,6 @@ from api.reservation.resources.floating_ip_schema import (
 )
 from climate.service import floating_ips
 from climate.store.floating_ips import Allocated, FloatingIp
-
-Read = dict[str, Any]
 
 blueprint = Blueprint(
     "floatingips", __name__, url_prefix=PREFIX, description="Floating IPs that can be reserved, and their allocations."

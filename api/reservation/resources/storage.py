@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
 
 from flask.typing import ResponseReturnValue
 
@@ -12,7 +11,7 @@ from api.reservation import pages
 from api.reservation.dates import maybe, stamp
 from api.reservation.hosts.schema import AllocationQuery, OneAllocationQuery
 from api.reservation.leases.request_options import DryRun, Repeatable, key_of
-from api.reservation.operations import PREFIX, Operation, nothing, serve
+from api.reservation.operations import PREFIX, Operation, Read, nothing, serve
 from api.reservation.resources import resource_allocations
 from api.reservation.resources.storage_schema import (
     StorageAllocationAnswer,
@@ -26,8 +25,6 @@ from climate.domain.policy import Caller
 from climate.service import storage_pools
 from climate.service.storage_pools import PoolOrder
 from climate.store.inventory_pools import Allocated, Inventory
-
-Read = dict[str, Any]
 
 blueprint = Blueprint(
     "storage_pools", __name__, url_prefix=PREFIX, description="Storage that can be reserved, and its allocations."
