@@ -58,7 +58,7 @@ def add(conn: Connection, row: Mapping[str, Any]) -> Inventory:
     return _written(conn, insert(inventories).values(**row).returning(*_COLUMNS), row)
 
 
-def change(conn: Connection, number: int, changes: Mapping[str, Any]) -> Inventory:
+def change(conn: Connection, number: int, changes: Mapping[str, object]) -> Inventory:
     """Change a registered inventory. Raise Conflict if its new name is taken."""
     changed = update(inventories).where(inventories.c.number == number).values(**changes)
     return _written(conn, changed.returning(*_COLUMNS), changes)

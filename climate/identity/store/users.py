@@ -2,7 +2,6 @@
 
 from collections.abc import Collection, Mapping
 from dataclasses import asdict, replace
-from typing import Any
 
 from sqlalchemy import Connection, Row, delete, func, insert, select, update
 
@@ -86,7 +85,7 @@ def add(conn: Connection, user: User, password_hash: str | None) -> None:
     conn.execute(insert(users).values(**asdict(user), password_hash=password_hash))
 
 
-def change(conn: Connection, user_id: str, changes: Mapping[str, Any]) -> bool:
+def change(conn: Connection, user_id: str, changes: Mapping[str, object]) -> bool:
     """Update a user; return whether it exists."""
     return conn.execute(update(users).where(users.c.id == user_id).values(**changes)).rowcount == 1
 

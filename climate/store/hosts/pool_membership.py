@@ -4,7 +4,6 @@ import json
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
 from uuid import UUID
 
 from sqlalchemy import Connection, Row, Select, or_, select, text, update
@@ -191,7 +190,7 @@ def row_of(place: HostPlace) -> dict[str, object]:
     }
 
 
-def _json(rows: Sequence[dict[str, Any]]) -> str:
+def _json(rows: Sequence[dict[str, object]]) -> str:
     return json.dumps(rows, default=str)
 
 

@@ -30,7 +30,7 @@ _PLAIN = frozenset((str, int, bool, NoneType))
 """Types of most values, which need no conversion."""
 
 
-def encode(value: Any) -> Any:
+def encode(value: object) -> Any:
     """Return the value as JSON: facts by the names of their fields, ids and times as text."""
     kind: type = type(value)
     return value if kind in _PLAIN else _writer(kind)(value)
