@@ -28,7 +28,9 @@ class RemoteMigrator:
     def receive(self, guest: Guest, offer: Mapping[str, object]) -> Mapping[str, Any]:
         return opened(self.vault, self.ask(RECEIVE, guest, offer=offer))
 
-    def send(self, guest: Guest, arrangement: Mapping[str, Any], limits: Limits, watch: Watch) -> Mapping[str, object]:
+    def send(
+        self, guest: Guest, arrangement: Mapping[str, object], limits: Limits, watch: Watch
+    ) -> Mapping[str, object]:
         """Order the guest to be sent; raise RoundOver while it is under way. The service has limits of its own."""
         ends = watch(Progress()) is Order.ABORT
         answer = self.ask(SEND, guest, arrangement=sealed(self.vault, arrangement), abort=ends)

@@ -38,7 +38,7 @@ class Decision:
     kind: str
     trail: Mapping[str, object]
     lost: Sequence[Sequence[str]] = ()
-    after: Mapping[str, Any] | None = None
+    after: Mapping[str, object] | None = None
     error: str | None = None
 
 

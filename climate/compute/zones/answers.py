@@ -23,7 +23,7 @@ def cooked(body: Any, owner: PlacedServer | None = None) -> object:
     return {key: _COOKED[key](value, owner) if key in _COOKED else value for key, value in body.items()}
 
 
-def server(entry: Any, owner: PlacedServer | None = None) -> Any:
+def server(entry: object, owner: PlacedServer | None = None) -> Any:
     """Return a server as the child describes it, with its owner here."""
     if not isinstance(entry, Mapping):
         return entry
@@ -31,7 +31,7 @@ def server(entry: Any, owner: PlacedServer | None = None) -> Any:
     return shown | _owner(shown, {"tenant_id": owner.project_id, "user_id": owner.user_id} if owner else {})
 
 
-def _action(entry: Any, owner: PlacedServer | None) -> Any:
+def _action(entry: object, owner: PlacedServer | None) -> object:
     """Return an action without the child's user, who is unknown here."""
     if not isinstance(entry, Mapping) or owner is None:
         return entry
@@ -42,7 +42,7 @@ def _actions(entries: Any, owner: PlacedServer | None) -> object:
     return [_action(entry, owner) for entry in entries] if isinstance(entries, list) else entries
 
 
-def _security_groups(entries: Any, owner: PlacedServer | None) -> object:
+def _security_groups(entries: object, owner: PlacedServer | None) -> object:
     """Return security groups of a server as groups of its project here, in their rules too."""
     if not isinstance(entries, list) or owner is None:
         return entries

@@ -139,7 +139,7 @@ def _check_values(given: Mapping[str, Any]) -> None:
             raise BadMessage(f"The build has no usable {words}")
 
 
-def read(kwargs: Mapping[str, Any]) -> Build:
+def read(kwargs: Mapping[str, object]) -> Build:
     """Return the build in the arguments of a message. Raise BadMessage if there is none."""
     given = kwargs.get("build")
     if not isinstance(given, dict) or not {one.name for one in fields(Build)}.issuperset(given):

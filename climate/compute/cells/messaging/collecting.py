@@ -73,7 +73,7 @@ class Asked:
 def ask(
     compute: Compute,
     method: str,
-    kwargs: Mapping[str, Any],
+    kwargs: Mapping[str, object],
     direction: Direction = DOWN,
     *,
     run_locally: bool = False,

@@ -42,7 +42,7 @@ class Message:
 
     type: MessageType
     method: str
-    kwargs: Mapping[str, Any]
+    kwargs: Mapping[str, object]
     direction: Direction
     uuid: str
     routing_path: str
@@ -109,7 +109,7 @@ def targeted(
     return Message(TARGETED, method, kwargs, direction, str(uuid4()), me, 1, max_hop_count, target_cell=path)
 
 
-def broadcast(me: str, method: str, kwargs: Mapping[str, Any], direction: Direction, max_hop_count: int) -> Message:
+def broadcast(me: str, method: str, kwargs: Mapping[str, object], direction: Direction, max_hop_count: int) -> Message:
     """Return a new message of the cell `me` to all cells above or below it."""
     return Message(BROADCAST, method, kwargs, direction, str(uuid4()), me, 1, max_hop_count)
 
@@ -121,7 +121,7 @@ class Response:
     cell_name: str
     """Path to the cell that answers."""
     value: Any = None
-    failure: Mapping[str, Any] | None = None
+    failure: Mapping[str, object] | None = None
     """Error in the form of `errors.encode`."""
     asked: tuple[str, ...] = ()
     """Neighbours that the cell forwarded a broadcast to; each answers for itself."""

@@ -26,7 +26,7 @@ def cast(
     conn: Connection,
     target: str,
     method: str,
-    kwargs: Mapping[str, Any],
+    kwargs: Mapping[str, object],
     direction: Direction = DOWN,
 ) -> None:
     """Send a message without response to the cell at a path, or to a neighbour by name.

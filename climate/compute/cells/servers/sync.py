@@ -155,7 +155,7 @@ def _look_after(conn: Connection, cell: str, left: Sequence[str], order: Order) 
     servers.claimed(conn, unclaimed)
 
 
-def noted(server: Server, changes: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+def noted(server: Server, changes: Mapping[str, Any]) -> dict[str, dict[str, object]]:
     """Return field -> values before and after, of the changes that the top cell makes for a command."""
     return {key: {"from": getattr(server, key), "to": value} for key, value in changes.items()}
 

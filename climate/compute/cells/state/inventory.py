@@ -84,7 +84,7 @@ def _asked(compute: Compute, method: str, read: Callable[[str, Mapping[str, Any]
     return Inventory(tuple(matching), collected.missing())
 
 
-def _read(path: str, given: Any, read: Callable[[str, Mapping[str, Any]], T]) -> Iterator[T]:
+def _read(path: str, given: Any, read: Callable[[str, Mapping[str, object]], T]) -> Iterator[T]:
     for one in given if isinstance(given, list) else [given]:
         try:
             yield read(path, one)

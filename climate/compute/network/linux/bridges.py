@@ -180,7 +180,7 @@ def _with_gateway_v6(ip: object, bridge: Device, gateway: Interface) -> list[Ste
     return [("addr", "add", netlink.own_address(bridge.index, gateway))]
 
 
-def _reordered(ip: Any, index: int, held: Mapping[Interface, str | None], wanted: Interface) -> list[Step]:
+def _reordered(ip: object, index: int, held: Mapping[Interface, str | None], wanted: Interface) -> list[Step]:
     removed, added = in_order(list(held), wanted)
     routes = _routes(ip, index, index) if removed else []
     return [

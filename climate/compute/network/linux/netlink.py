@@ -141,7 +141,7 @@ def mark(ip: Any, target: Device, wanted: Mark) -> None:
 
 def shape(ip: Any, target: Device, *, up: bool, mtu: int | None = None, master: int | None = None) -> None:
     """Change attributes of an interface that differ; None leaves an attribute unchanged."""
-    changes: dict[str, Any] = {}
+    changes: dict[str, object] = {}
     if mtu is not None and target.mtu != mtu:
         changes["mtu"] = mtu
     if master is not None and target.master != master:
@@ -171,7 +171,7 @@ def lent(ip: Any, index: int) -> list[str]:
     return [str(_address(row)) for row in rows if not row.get_attr("IFA_FLAGS") & _PERMANENT]
 
 
-def address(target: int, wanted: Interface, broadcast: str | None = None) -> dict[str, Any]:
+def address(target: int, wanted: Interface, broadcast: str | None = None) -> dict[str, object]:
     """Return the netlink arguments of an address; IPv6 duplicate address detection is disabled."""
     words = {"index": target, "address": str(wanted.ip), "prefixlen": wanted.network.prefixlen}
     if wanted.version == 6:
@@ -179,7 +179,7 @@ def address(target: int, wanted: Interface, broadcast: str | None = None) -> dic
     return words if broadcast is None else {**words, "broadcast": broadcast}
 
 
-def own_address(target: int, wanted: Interface) -> dict[str, Any]:
+def own_address(target: int, wanted: Interface) -> dict[str, object]:
     """Return the netlink arguments of an address of climate, with the broadcast address of its network."""
     plain = wanted.version == 6 or wanted.network.prefixlen > _LONGEST_WITH_BROADCAST
     return address(target, wanted, None if plain else str(wanted.network.broadcast_address))

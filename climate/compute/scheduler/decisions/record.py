@@ -86,7 +86,7 @@ class Record:
     asked: dict[str, Any]
     weighers: tuple[dict[str, object], ...]
     considered: int = 0
-    filters: list[dict[str, Any]] = field(default_factory=list)
+    filters: list[dict[str, object]] = field(default_factory=list)
     weighed: list[tuple[int, Weighed]] = field(default_factory=list)
     picks: list[tuple[int, Weighed]] = field(default_factory=list)
     later: dict[int, list[dict[str, Any]]] = field(default_factory=dict)

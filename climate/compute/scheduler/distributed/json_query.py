@@ -62,7 +62,7 @@ def _each(holds: Callable[[Any, Any], Any]) -> Callable[[Sequence[object]], bool
     return compare
 
 
-OPERATORS: dict[str, Callable[[Sequence[Any]], object]] = {
+OPERATORS: dict[str, Callable[[Sequence[object]], object]] = {
     "=": _each(operator.eq),
     "<": _each(operator.lt),
     ">": _each(operator.gt),

@@ -273,7 +273,7 @@ def _profile(text: str) -> Profile:
     return Profile(kind, version, cpu_info, tuple((arch, hv, mode) for arch, hv, mode in supported), stats)
 
 
-def _numbers(values: Sequence[Any]) -> Numbers:
+def _numbers(values: Sequence[object]) -> Numbers:
     return np.array(values, dtype=np.float64)
 
 

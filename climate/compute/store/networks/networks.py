@@ -277,7 +277,7 @@ def columns() -> str:
     return _COLUMNS
 
 
-def _many(conn: Connection, query: Any, given: Mapping[str, Any]) -> list[Network]:
+def _many(conn: Connection, query: Any, given: Mapping[str, object]) -> list[Network]:
     return [network_of(row) for row in conn.execute(query, given).mappings()]
 
 

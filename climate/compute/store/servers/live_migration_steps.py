@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any
 
 from sqlalchemy import Connection, or_, select, update
 
@@ -20,7 +19,7 @@ def note(conn: Connection, server_id: str, details: Mapping[str, object]) -> boo
     return conn.execute(update(servers).where(*this).values(task_details=noted)).rowcount == 1
 
 
-def details(conn: Connection, server_id: str) -> Mapping[str, Any] | None:
+def details(conn: Connection, server_id: str) -> Mapping[str, object] | None:
     """Return the details of a live migration; None if another task was requested meanwhile."""
     return conn.scalar(select(servers.c.task_details).where(servers.c.id == server_id, servers.c.task == LIVE_MIGRATE))
 

@@ -165,7 +165,7 @@ def rest(conn: Connection, build_id: str, due_at: datetime, fault: str | None, u
 
 def finish(conn: Connection, build_id: str, now: datetime, fault: str | None) -> None:
     """End a build."""
-    values: dict[str, Any] = {
+    values: dict[str, object] = {
         "state": DONE,
         "worker": None,
         "worker_until": None,

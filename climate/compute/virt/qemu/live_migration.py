@@ -163,7 +163,7 @@ class QemuMigrator:
     def waiting(self) -> Collection[str]:
         return [server_id for server_id in self.homes.ids() if (self.homes.of(server_id) / INCOMING).is_dir()]
 
-    def _check_apart(self, offer: Mapping[str, Any], *, shared: bool) -> None:
+    def _check_apart(self, offer: Mapping[str, object], *, shared: bool) -> None:
         """Check that a guest of another machine can be received. Raise VirtError with the setting to change."""
         if shared:
             raise VirtError(

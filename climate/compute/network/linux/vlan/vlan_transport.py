@@ -27,7 +27,7 @@ class Segment(Protocol):
     def ensure(self, ip: object, link: Link, trunk: Device) -> Device:
         """Ensure the interface for the network's bridge; its frames are on VLAN `link.vlan` of `trunk`."""
 
-    def remove(self, ip: Any, network_id: str) -> None:
+    def remove(self, ip: object, network_id: str) -> None:
         """Remove a network's VLAN."""
 
 
@@ -69,7 +69,7 @@ class Vxlan:
         vxlan_guard.guard(ip, [(vlan, trunk.name)])
         return ensure(ip, link, trunk, self.name, {"kind": "vxlan", **words})
 
-    def remove(self, ip: Any, network_id: str) -> None:
+    def remove(self, ip: object, network_id: str) -> None:
         """Remove a network's VLAN."""
         remove(ip, network_id)
         vxlan_guard.guard(ip)
