@@ -16,7 +16,7 @@ def read_one(key: str) -> dict[str, Any]:
     return given
 
 
-def item(metadata: Mapping[str, Any], key: str) -> dict[str, Any]:
+def item(metadata: Mapping[str, Any], key: str) -> dict[str, object]:
     """Return one key with its value. Raise NotFound if there is none."""
     _check_has(metadata, key)
     return {key: metadata[key]}

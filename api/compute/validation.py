@@ -28,7 +28,7 @@ def name(value: Any, field: str = "name") -> str:
     return value.strip()
 
 
-def description(value: Any, field: str = "description") -> str | None:
+def description(value: object, field: str = "description") -> str | None:
     """Return a description: up to 255 characters, with line breaks as the only control characters; None: none given."""
     if value is None:
         return None

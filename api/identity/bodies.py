@@ -55,7 +55,7 @@ def _parent(value: Any, name: str) -> str | None:
     return None if value in (None, DOMAIN_ID) else text(value, name)
 
 
-def _tags(value: Any, name: str) -> tuple[str, ...]:
+def _tags(value: object, name: str) -> tuple[str, ...]:
     return admin.check_tags(name, value)
 
 
@@ -165,7 +165,7 @@ def _roles(value: object, name: str) -> tuple[str, ...]:
     return tuple(str(role.get("id") or role.get("name")) for role in value)
 
 
-def _moment(value: Any, name: str) -> datetime:
+def _moment(value: object, name: str) -> datetime:
     try:
         moment = datetime.fromisoformat(text(value, name))
         moment = moment.replace(tzinfo=moment.tzinfo or UTC).astimezone(UTC)

@@ -61,7 +61,7 @@ def services() -> dict[str, Any]:
 
 
 @blueprint.get("/services/<service_id>")
-def service(service_id: str) -> dict[str, Any]:
+def service(service_id: str) -> dict[str, object]:
     result = [{**_service(one), "enabled": True} for one in _catalog() if one["id"] == service_id]
     if not result:
         raise NotFound(f"Could not find service: {service_id[:80]}.")

@@ -204,7 +204,7 @@ SYSTEM: shapes.Schema = {
 }
 
 
-def _scope(value: Any) -> Scope | None:
+def _scope(value: object) -> Scope | None:
     """Return the project, the system, UNSCOPED, or None for the default of the user."""
     if value is None:
         return None

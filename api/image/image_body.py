@@ -152,7 +152,7 @@ def new(body: Values) -> Image:
     return _set(first, {key: value for key, value in body.items() if key not in CHOSEN})
 
 
-def changed(image: Image, operations: Any) -> Image:
+def changed(image: Image, operations: object) -> Image:
     """Return the image after a JSON patch; InvalidInput, Forbidden, Conflict for keys that do not exist."""
     if not isinstance(operations, list) or len(operations) > 100:
         raise InvalidInput("The body must be a list of at most 100 changes")

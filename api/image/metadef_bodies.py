@@ -51,7 +51,7 @@ def _text_key() -> Key:
 
 
 def _list_key(what: str, fits: Callable[[object], bool], shape: shapes.Schema) -> Key:
-    def read(value: Any, field: str) -> list[Any]:
+    def read(value: object, field: str) -> list[Any]:
         if not isinstance(value, list) or len(value) > MOST or not all(fits(one) for one in value):
             raise InvalidInput(f"{field} must be a list of at most {MOST} {what}")
         return value

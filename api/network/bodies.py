@@ -33,7 +33,7 @@ def _entries(value: Any, field: str) -> list[object]:
     return value
 
 
-def _project(value: Any, field: str) -> str | None:
+def _project(value: object, field: str) -> str | None:
     return None if value in (None, "") else validation.name(value, field)
 
 
@@ -99,11 +99,11 @@ class Stretch(Body):
 RANGE = Stretch()
 
 
-def _stretches(value: Any, field: str) -> Stretches:
+def _stretches(value: object, field: str) -> Stretches:
     return tuple(_stretch(entry) for entry in _entries(value or [], field))
 
 
-def _stretch(entry: Any) -> tuple[Any, object]:
+def _stretch(entry: Any) -> tuple[object, object]:
     if not isinstance(entry, dict):
         raise InvalidInput(STRETCH)
     addresses = RANGE.read(entry)
@@ -220,7 +220,7 @@ class NewFloatingIp(ChangedFloatingIp):
     subnet_id = Key(as_given, shapes.or_null(shapes.uuid()))
 
 
-def _tags(value: Any, field: str) -> list[str]:
+def _tags(value: object, field: str) -> list[str]:
     return sorted({validation.name(entry, field) for entry in _entries(value, field)})
 
 

@@ -57,7 +57,7 @@ def _fixed_ip(entry: Values) -> FixedIp:
     return FixedIp(entry["subnet_id"], None if entry["ip_address"] is None else str(entry["ip_address"]))
 
 
-def _groups(value: Any, field: str) -> tuple[str, ...]:
+def _groups(value: object, field: str) -> tuple[str, ...]:
     if not isinstance(value, list) or len(value) > MOST_GROUPS:
         raise InvalidInput(f"{field} must be a list of ids of security groups")
     return tuple(dict.fromkeys(validation.uuid(one, field) for one in value))

@@ -24,7 +24,7 @@ def _direction(value: object, field: str) -> str:
     return str(value)
 
 
-def _version(value: Any, field: str) -> int:
+def _version(value: object, field: str) -> int:
     if not isinstance(value, str) or value not in VERSIONS:
         raise InvalidInput(f"{field} must be {' or '.join(VERSIONS)}, not {str(value)[:40]!r}")
     return VERSIONS[value]

@@ -60,7 +60,7 @@ class Moment(fields.String):
             raise self._refusal("null", attr)
         return super().deserialize(value, attr, data, **more)
 
-    def _deserialize(self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **more: Any) -> Any:
+    def _deserialize(self, value: Any, attr: str | None, data: Mapping[str, object] | None, **more: Any) -> Any:
         if self.now and value == NOW:
             return NOW
         try:

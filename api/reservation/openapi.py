@@ -37,7 +37,7 @@ def prepare(app: Flask) -> None:
     requests = [request_schema(plugin) for plugin in plugins]
     changes = [change_schema(plugin) for plugin in plugins]
 
-    def parts(self: Any, field: fields.Field[Any], **_: object) -> dict[str, Any]:
+    def parts(self: Any, field: fields.Field[Any], **_: object) -> dict[str, object]:
         """Add the alternatives: a reservation has one plugin's schema, power settings have one driver's schema."""
         if isinstance(field, AskedReservation):
             return _one_of(self, requests, [plugin.resource_type for plugin in plugins])

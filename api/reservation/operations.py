@@ -66,7 +66,7 @@ class Operation:
     body: type[Schema] | None = None
     refuses: tuple[int, ...] = ()
     """Statuses of errors in addition to the common ones."""
-    example: Mapping[str, Any] = field(default_factory=dict)
+    example: Mapping[str, object] = field(default_factory=dict)
     """An example of a body."""
     shows: Reader | None = None
     """Returns what GET answers for the same path; a body that repeats it changes nothing."""
@@ -115,7 +115,7 @@ def _unless_unchanged(view: Any) -> object:
     """Answer a body that repeats the answer of GET with that answer."""
 
     @wraps(view)
-    def answered(*args: Any, **kwargs: Any) -> Any:
+    def answered(*args: Any, **kwargs: Any) -> object:
         try:
             return view(*args, **kwargs)
         except Unchanged as same:

@@ -71,7 +71,9 @@ class Update(Schema):
         return differing(given, shown, self.read_only())
 
 
-def differing(given: Mapping[str, Any], shown: Mapping[str, object], read_only: frozenset[str], of: str = "") -> Body:
+def differing(
+    given: Mapping[str, object], shown: Mapping[str, object], read_only: frozenset[str], of: str = ""
+) -> Body:
     """Return the keys with another value than `shown`; raise InvalidInput if any is read-only."""
     rest = {key: value for key, value in given.items() if key not in shown or not _same(value, shown[key])}
     wrong = sorted(read_only.intersection(rest))
@@ -90,7 +92,7 @@ def _short(value: object) -> str:
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
 
 
-def _same(one: Any, other: object) -> bool:
+def _same(one: object, other: object) -> bool:
     """Return whether two values are the same in JSON, where true is not 1."""
     if isinstance(one, bool) or isinstance(other, bool):
         return one is other

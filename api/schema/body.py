@@ -65,7 +65,7 @@ class Key(fields.Field[Any]):
         self.shape = shapes.or_null(self.shape)
         return self
 
-    def deserialize(self, value: Any, attr: str | None = None, data: object = None, **kwargs: Any) -> Any:
+    def deserialize(self, value: Any, attr: str | None = None, data: object = None, **kwargs: Any) -> object:
         """Return the value of the key, or the default if the body has none; InvalidInput."""
         given = self.default if value is missing else value
         if given is missing:
@@ -82,7 +82,7 @@ class Ignored(Key):
     def __init__(self, shape: Shape, *, key: str | None = None) -> None:
         super().__init__(as_given, shape, key=key, default=ABSENT)
 
-    def deserialize(self, value: object, attr: str | None = None, data: object = None, **kwargs: Any) -> Any:
+    def deserialize(self, value: object, attr: str | None = None, data: object = None, **kwargs: Any) -> object:
         """Leave the key out of the result."""
         return missing
 

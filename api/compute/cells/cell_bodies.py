@@ -56,7 +56,7 @@ def _url(value: object, field: str) -> str | None:
     return text
 
 
-def _port(value: Any, field: str) -> int | None:
+def _port(value: object, field: str) -> int | None:
     return None if value is None else validation.count(value, field, 1, 65535)
 
 

@@ -12,7 +12,7 @@ from climate.compute.network.render.port_filter import ICMP
 from climate.domain.errors import InvalidInput
 
 
-def _name(value: Any, field: str) -> str:
+def _name(value: object, field: str) -> str:
     """Return a name as it was given: spaces at its ends belong to it, as in Nova."""
     validation.name(value, field)
     return str(value)

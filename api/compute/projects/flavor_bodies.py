@@ -40,7 +40,7 @@ def _factor(value: object, field: str) -> float:
     return 1.0
 
 
-def _swap(value: Any, field: str) -> int:
+def _swap(value: object, field: str) -> int:
     return validation.count(value or 0, field, 0, MOST_MB)
 
 

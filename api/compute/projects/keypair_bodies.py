@@ -15,7 +15,7 @@ NAME = {
 }
 
 
-def _type(value: Any, field: str) -> str:
+def _type(value: object, field: str) -> str:
     if value != "ssh":
         raise InvalidInput(f"{field} must be ssh")
     return str(value)

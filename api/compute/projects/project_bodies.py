@@ -61,7 +61,7 @@ def _most(value: object, field: str) -> int | None:
     return RULES.read(value).get("most")
 
 
-def _policy(value: Any, field: str) -> str:
+def _policy(value: object, field: str) -> str:
     if not isinstance(value, str):
         raise InvalidInput(f"{field} must be one of {', '.join(server_groups.KEPT_BY)}")
     return value

@@ -1,7 +1,6 @@
 """Addresses of a server: list, attach and detach fixed and floating IPs."""
 
 from collections.abc import Sequence
-from typing import Any
 
 from flask import Response
 
@@ -95,7 +94,7 @@ def add_fixed(server_id: str, details: object) -> Response:
     return Response(status=202)
 
 
-def remove_fixed(server_id: str, details: Any) -> Response:
+def remove_fixed(server_id: str, details: object) -> Response:
     """Remove a fixed IP from a server."""
     validation.may_write()
     given = action_bodies.REMOVE_FIXED.read_value(details, "removeFixedIp")
@@ -107,7 +106,7 @@ def remove_fixed(server_id: str, details: Any) -> Response:
     return Response(status=202)
 
 
-def add_floating(server_id: str, details: Any) -> Response:
+def add_floating(server_id: str, details: object) -> Response:
     """Associate a floating IP of the project with a server's address; the default is its first."""
     validation.may_write()
     given = action_bodies.ADD_FLOATING.read_value(details, "addFloatingIp")

@@ -137,7 +137,7 @@ DEVICE = Device()
 DEVICES = shapes.listing(DEVICE.shape(), 1)
 
 
-def _image_of_devices(value: Any, field: str) -> object:
+def _image_of_devices(value: object, field: str) -> object:
     """Return the image among the block devices, which must be the only one: clients send it beside imageRef."""
     if not isinstance(value, list) or not all(isinstance(device, dict) for device in value):
         raise InvalidInput(f"{field} must be a list of objects")
@@ -166,7 +166,7 @@ class Hints(Body):
 HINTS = Hints()
 
 
-def _hints(value: object, field: str) -> dict[str, Any]:
+def _hints(value: object, field: str) -> dict[str, object]:
     if value is not None and not isinstance(value, dict):
         raise InvalidInput("scheduler_hints must be an object")
     return value or {}
@@ -204,7 +204,7 @@ def access(version: int, shape: shapes.Schema, *, default: object = None) -> Key
     return Key(lambda value, _: validation.address(value, version), shape, key=f"accessIPv{version}", default=default)
 
 
-def _at_least_one(value: Any, field: str) -> int:
+def _at_least_one(value: object, field: str) -> int:
     return validation.count(value, field, 1)
 
 
@@ -240,7 +240,7 @@ def _empty(value: object, field: str) -> None:
         raise InvalidInput(f"server: {field} must be empty, because this cloud does not store it")
 
 
-def _build_id(value: Any, field: str) -> str:
+def _build_id(value: object, field: str) -> str:
     if not isinstance(value, str) or not _BUILD_ID.fullmatch(value):
         raise InvalidInput(f"{field} must be a text of 1 to 64 letters, digits, '.', '_' and '-'")
     return value

@@ -71,7 +71,7 @@ class InstanceProperties(Body):
 TYPE, PROPERTIES = InstanceType(), InstanceProperties()
 
 
-def _type(value: Any, field: str) -> dict[str, object]:
+def _type(value: object, field: str) -> dict[str, object]:
     return TYPE.read_value({} if value is None else value, field)
 
 

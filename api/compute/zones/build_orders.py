@@ -11,7 +11,7 @@ from climate.domain.errors import Forbidden, InvalidInput
 BLOBS = ("blob", "zone_blob")
 
 
-def is_on_offer(server: Mapping[str, Any]) -> bool:
+def is_on_offer(server: Mapping[str, object]) -> bool:
     """Return whether a server is requested on an offer of this zone; Forbidden for all but administrators."""
     if all(server[key] is None for key in BLOBS):
         return False

@@ -39,7 +39,7 @@ def url(there: str) -> str:
     return ""
 
 
-def _links(links: object) -> Any:
+def _links(links: object) -> object:
     if not isinstance(links, list):
         return own(links)
     led = [{**link, "href": url(str(link.get("href")))} for link in links if isinstance(link, Mapping)]

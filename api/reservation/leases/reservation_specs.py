@@ -79,7 +79,7 @@ def _schema(resource_type: str, spec_schema: type[Schema], kind: str) -> Schema:
     return schema
 
 
-def _load(schema: Schema, given: Mapping[str, Any]) -> Spec:
+def _load(schema: Schema, given: Mapping[str, object]) -> Spec:
     try:
         read: Spec = schema.load(given)
     except ValidationError as error:

@@ -359,7 +359,7 @@ class LeaseChanges(Update, Strict):
         others = {key: value for key, value in rest.items() if key != "reservations"}
         return {**others, "reservations": parts} if parts else others
 
-    def _part(self, given: dict[str, Any], shown: dict[str, Any] | None) -> dict[str, object]:
+    def _part(self, given: dict[str, object], shown: dict[str, Any] | None) -> dict[str, object]:
         """Return the changes of a reservation with its id; nothing if there are none."""
         if shown is None or FIXED.isdisjoint(given):
             return given

@@ -107,7 +107,7 @@ def _bootable(known: Sequence[Lease]) -> list[tuple[str, str]]:
     return [(str(one.id), f"{lease.name}: {lease_words.resources(one)}") for lease, one in parts]
 
 
-def _body(form: form_fields.Form) -> dict[str, Any]:
+def _body(form: form_fields.Form) -> dict[str, object]:
     """Return the form as a request of the API has it."""
     network, key, when = form.get("network", ""), form.get("key", ""), form.get("when", "now")
     server: dict[str, Any] = {

@@ -41,7 +41,7 @@ def _length(value: Any, field: str) -> int | None:
     return None if value in (-1, "-1") else validation.count(value, field)
 
 
-def _block(value: Any, field: str) -> bool | str:
+def _block(value: object, field: str) -> bool | str:
     return AUTO if value == AUTO else validation.flag(value, field)
 
 

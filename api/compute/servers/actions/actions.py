@@ -1,7 +1,6 @@
 """Actions on a server: the single key of the body names the action."""
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from flask import Response, jsonify
 from werkzeug.exceptions import NotImplemented as NoSuchThing
@@ -89,7 +88,7 @@ def _plug_again(server_id: str, details: object) -> Response:
     return Response(status=202)
 
 
-def _reboot(server_id: str, details: Any) -> Response:
+def _reboot(server_id: str, details: object) -> Response:
     validation.may_write()
     given = action_bodies.REBOOT_BODY.read_value(details, "reboot")
     operations.ask(compute(), who(server_id), given["type"])

@@ -30,7 +30,7 @@ def create_image(server_id: str, details: Any) -> Response:
     return _image_begun(operations.create_image(compute(), who(server_id), given["name"], given["metadata"]))
 
 
-def create_backup(server_id: str, details: Any) -> Response:
+def create_backup(server_id: str, details: object) -> Response:
     """Create a backup of the server: an image; then the oldest backups of its type are deleted."""
     validation.may_write()
     given = action_bodies.BACKUP.read_value(details, "createBackup")

@@ -38,7 +38,7 @@ def unshelve(server_id: str, details: Any) -> Response:
     return Response(status=202)
 
 
-def lock(server_id: str, details: Any) -> Response:
+def lock(server_id: str, details: object) -> Response:
     """Lock the server, so that only administrators can change it."""
     validation.may_write()
     given = action_bodies.LOCK.read_value(details, "lock")

@@ -50,7 +50,7 @@ def _events(value: object, field: str) -> list[dict[str, object]]:
     return [_event(one) for one in value]
 
 
-def _event(one: Any) -> dict[str, Any]:
+def _event(one: object) -> dict[str, Any]:
     if not isinstance(one, dict) or one.keys() - EVENT["properties"].keys():
         raise InvalidInput(f"An event must be an object with {', '.join(EVENT['properties'])}")
     name, status = one.get("name"), one.get("status", "completed")
