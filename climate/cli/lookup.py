@@ -37,7 +37,7 @@ def only(
     raise _ambiguous(f"{number} are called {wanted!r}" if listed else f"the ids of {number} begin so", chosen)
 
 
-def _ambiguous(said: str, chosen: Sequence[dict[str, Any]]) -> Failure:
+def _ambiguous(said: str, chosen: Sequence[dict[str, object]]) -> Failure:
     """Return the failure of a name or a beginning of an id that several resources have."""
     ids = [str(thing["id"]) for thing in chosen]
     return Failure(f"{said}: {', '.join(ids)}", CONFLICT, "give the id", details={"ids": ids})
@@ -59,7 +59,7 @@ def whole_id(
 def reservation_id(client: "Client", wanted: str) -> str:
     """Return the id of a reservation by its beginning."""
 
-    def held() -> Iterator[dict[str, Any]]:
+    def held() -> Iterator[dict[str, object]]:
         for lease in client.pages("reservation", "/leases", "leases"):
             yield from lease["reservations"]
 

@@ -84,7 +84,7 @@ class PairType(click.ParamType[tuple[str, str]]):
 
     name = "key=value"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, str]:
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, str]:
         if isinstance(value, tuple):
             return (str(value[0]), str(value[1]))
         key, equals, rest = str(value).partition("=")

@@ -107,7 +107,7 @@ def _utc(value: Any) -> Any:
     return shown(value)
 
 
-def _cell(value: Any) -> str:
+def _cell(value: object) -> str:
     if value is None:
         return ""
     if isinstance(value, bool | dict | list):

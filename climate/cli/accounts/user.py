@@ -102,7 +102,7 @@ def set_(
         raise click.UsageError("give one option for the password")
     new = passwords.generated() if generate_password else None
     password = new or passwords.chosen(password_prompt, password_file)
-    changes: Mapping[str, Any] = {**options, "password": password, "default_project_id": project}
+    changes: Mapping[str, object] = {**options, "password": password, "default_project_id": project}
     body = identity.given(changes)
     client = current().client
     if project:

@@ -242,7 +242,7 @@ def _more(body: Mapping[str, Any], key: str, count: int) -> bool:
     return bool(links) if links is not None else count >= PAGE
 
 
-def _content(answer: Answer) -> Any:
+def _content(answer: Answer) -> object:
     try:
         return answer.json()
     except ValueError:

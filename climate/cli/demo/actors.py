@@ -85,7 +85,7 @@ class Play:
             body["OS-SCH-HNT:scheduler_hints"] = dict(hints)
         return str(client.json("compute", "POST", "/servers", json=body)["server"]["id"])
 
-    def active(self, server_id: str) -> dict[str, Any]:
+    def active(self, server_id: str) -> dict[str, object]:
         """Return a server of the member once it is ACTIVE; Unseen if it is in ERROR."""
         settled = ("ACTIVE", "ERROR")
         server = self.until("the server", lambda: self.server_now(server_id), lambda now: status(now) in settled)
@@ -114,7 +114,7 @@ class Play:
         listed = self.admin.json("compute", "GET", "/os-aggregates")["aggregates"]
         return {str(one["name"]): frozenset(one["hosts"]) for one in listed}
 
-    def held(self, lease_id: str) -> Sequence[Mapping[str, Any]]:
+    def held(self, lease_id: str) -> Sequence[Mapping[str, object]]:
         """Return the hosts of a lease."""
         query = {"lease_id": lease_id}
         listed = self.admin.json("reservation", "GET", "/os-hosts/allocations", params=query)["allocations"]

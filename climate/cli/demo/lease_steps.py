@@ -147,7 +147,7 @@ def sleeper_wakes(play: Play) -> str:
     """It is woken at the start of its lease"""
     start = play.sleeper_lease["start_date"]
 
-    def look() -> dict[str, Any] | None:
+    def look() -> dict[str, object] | None:
         server = play.server_now(play.sleeper)
         early = -after(start, play.member.now())
         require(status(server) == "RESERVED" or early < EARLY, f"it is {status(server)} {early:.1f} s too early")

@@ -203,7 +203,7 @@ def move(hosts: tuple[str, ...], pool: str, given: dict[str, Any]) -> None:
     session = current()
     body = {"hosts": list(hosts), "reason": given["reason"], "force": given["force"]}
     body |= {"from": given["source"]} if given["source"] else {}
-    sent: dict[str, Any] = {"json": body, "params": dry(given["dry_run"])}
+    sent: dict[str, object] = {"json": body, "params": dry(given["dry_run"])}
     rows = session.client.json("reservation", "POST", f"/pools/{lookup.part(pool)}/moves", **sent)["moves"]
     if session.form not in ("json", "yaml"):
         rows = [

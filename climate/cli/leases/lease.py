@@ -304,7 +304,7 @@ def _reservation_id(session: Session, lease: str, chosen: str | None) -> str:
 
 def _put(session: Session, lease_id: str, body: Mapping[str, Any], given: Mapping[str, Any], etag: str = "") -> None:
     headers = {"If-Match": etag} if etag else {}
-    sent: dict[str, Any] = {"json": body, "headers": headers, "params": dry(given["dry_run"])}
+    sent: dict[str, object] = {"json": body, "headers": headers, "params": dry(given["dry_run"])}
     answer = session.client.json("reservation", "PUT", f"/leases/{lease_id}", **sent)
     if given["wait"] and not given["dry_run"]:
         answer = {"lease": _wait(session, lease_id, "", seconds(given["timeout"]))}

@@ -24,7 +24,7 @@ UNITS = {"vcpus": "{} vCPUs", "memory_mb": "{} MB memory", "local_gb": "{} GB di
 """Property of every host -> text."""
 
 
-def fields(lease: Row, hosts: Sequence[Row] | None, addresses: Mapping[str, str], now: datetime) -> dict[str, Any]:
+def fields(lease: Row, hosts: Sequence[Row] | None, addresses: Mapping[str, str], now: datetime) -> dict[str, object]:
     """Return the fields of a lease for a table; `addresses` are those of servers by their ids."""
     return {
         "name": lease.get("name"),

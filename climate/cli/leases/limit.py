@@ -1,7 +1,6 @@
 """climate limit: limits of projects."""
 
 import re
-from typing import Any
 
 import click
 
@@ -25,7 +24,7 @@ class BoundType(click.ParamType[tuple[str, int]]):
 
     name = "name=number"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, int]:
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, int]:
         if isinstance(value, tuple):
             return value
         name, _, number = str(value).partition("=")

@@ -36,7 +36,7 @@ def _pools() -> list[dict[str, Any]]:
     return list(_ask("GET", "/v2.0/networks", params={"router:external": "True"})["networks"])
 
 
-def _port(server: str, fixed: str | None) -> dict[str, Any]:
+def _port(server: str, fixed: str | None) -> dict[str, object]:
     """Return the port to associate: a server's first one, or the one with this fixed IP."""
     server_id = lookup.server(current().client, server)["id"]
     ports = list(_ask("GET", "/v2.0/ports", params={"device_id": server_id})["ports"])

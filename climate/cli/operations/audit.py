@@ -49,7 +49,7 @@ def _line(entry: Mapping[str, Any]) -> dict[str, object]:
     return {**entry, "before": _values(entry.get("before")), "after": _values(entry.get("after"))}
 
 
-def _values(values: Mapping[str, Any] | None) -> str:
+def _values(values: Mapping[str, object] | None) -> str:
     """Return fields and values in one cell."""
     return " ".join(f"{name}={_value(value)}" for name, value in sorted((values or {}).items()))
 

@@ -280,7 +280,7 @@ def zones(session: Session) -> list[Finding]:
     return [_child(zone) for zone in children]
 
 
-def _child(zone: dict[str, Any]) -> Finding:
+def _child(zone: dict[str, object]) -> Finding:
     label = f"{zone['name'] or 'n/a'} at {zone['api_url']}"
     error = f": {zone['last_error']}" if zone["last_error"] else ""
     if not zone["is_active"]:

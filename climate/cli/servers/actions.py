@@ -141,7 +141,7 @@ def act(session: Session, server_id: str, action: str, details: Any) -> Mapping[
 def settled(session: Session, server_id: str, wanted: tuple[str, ...], timeout: float) -> dict[str, object]:
     """Return the server after its action; Failure if it is in none of these statuses then (none: any is good)."""
 
-    def still(server: dict[str, Any] | None) -> bool:
+    def still(server: dict[str, object] | None) -> bool:
         return server is not None and server.get("OS-EXT-STS:task_state") is not None
 
     goal = Goal(f"server {server_id}", lambda: look(session, server_id), lambda server: not still(server))

@@ -38,7 +38,7 @@ OPTIONS = (
 )
 
 
-def hints(session: Session, name: str, given: Mapping[str, Any]) -> dict[str, Any]:
+def hints(session: Session, name: str, given: Mapping[str, Any]) -> dict[str, object]:
     """Return the scheduler hints for a boot; repeated hints become a list."""
     wanted: dict[str, Any] = {}
     for key, value in given["hint"]:

@@ -83,7 +83,7 @@ def _zones(trail: Mapping[str, Any]) -> Iterator[Step]:
         yield "chosen", f"zone {trail['zone']['zone_id']}", "", ""
 
 
-def _zone(zone: Mapping[str, Any]) -> str:
+def _zone(zone: Mapping[str, object]) -> str:
     return "this zone" if zone["zone_id"] is None else f"zone {zone['zone_id']} ({zone['name'] or 'n/a'})"
 
 
@@ -106,11 +106,11 @@ def _filter(stage: Mapping[str, Any], says: str) -> Iterator[Step]:
         yield "removed", f"{more} more", "", ""
 
 
-def _node(of: Mapping[str, Any]) -> str:
+def _node(of: Mapping[str, object]) -> str:
     return f"{of.get('node')} ({of.get('host')})"
 
 
-def _asked(asked: Mapping[str, Any]) -> str:
+def _asked(asked: Mapping[str, object]) -> str:
     """Return the request; sizes in MB."""
     sizes = ("servers", "flavor", "vcpus", "ram_mb", "disk_mb", "zone", "group", "reservations")
     return _pairs({key: asked[key] for key in sizes if key in asked})

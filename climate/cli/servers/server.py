@@ -63,7 +63,7 @@ def _ids(session: Session, body: Mapping[str, Any]) -> list[str]:
     return [server["id"] for server in session.client.pages("compute", "/servers/detail", "servers", build)]
 
 
-def _body(session: Session, name: str, given: Mapping[str, Any]) -> dict[str, Any]:
+def _body(session: Session, name: str, given: Mapping[str, Any]) -> dict[str, object]:
     client = session.client
     wanted = hints(session, name, given)
     networks = [{"uuid": lookup.network_id(client, network)} for network in given["networks"]]
