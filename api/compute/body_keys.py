@@ -82,7 +82,7 @@ def word(values: Mapping[str, Any], refusal: str, **options: Unpack[KeyOptions])
     `refusal` may have {field} and {value}.
     """
 
-    def read(value: Any, field: str) -> Any:
+    def read(value: object, field: str) -> Any:
         if not isinstance(value, str) or value not in values:
             raise InvalidInput(refusal.format(field=field, value=str(value)[:40]))
         return values[value]
@@ -90,5 +90,5 @@ def word(values: Mapping[str, Any], refusal: str, **options: Unpack[KeyOptions])
     return Key(read, shapes.one_of(*values), **options)
 
 
-def _limit(value: Any, field: str) -> int:
+def _limit(value: object, field: str) -> int:
     return -1 if value in (-1, "-1") and not isinstance(value, bool) else validation.count(value, field)

@@ -5,12 +5,13 @@ from typing import Any
 
 from api.body import read_object
 from api.compute.servers.attachment_bodies import META
+from api.schema.body import Values
 from climate.domain.errors import InvalidInput, NotFound
 
 
 def read_one(key: str) -> dict[str, Any]:
     """Return the body of a request for one key, with its value. Raise InvalidInput if it has another key."""
-    given: dict[str, Any] = META.read(read_object())["meta"]
+    given: Values = META.read(read_object())["meta"]
     if list(given) != [key]:
         raise InvalidInput(f"meta must have exactly the key in the path, {key[:80]!r}")
     return given

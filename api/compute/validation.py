@@ -17,7 +17,7 @@ NAME_LENGTH = 255
 MOST_METADATA = 128
 
 
-def name(value: Any, field: str = "name") -> str:
+def name(value: object, field: str = "name") -> str:
     """Return a name: 1 to 255 characters, not only blanks, no control characters, no `/` and no `..`."""
     if not isinstance(value, str) or not value.strip() or len(value) > NAME_LENGTH:
         raise InvalidInput(f"{field} must be a text of 1 to {NAME_LENGTH} characters that are not only blanks")
@@ -37,7 +37,7 @@ def description(value: object, field: str = "description") -> str | None:
     return value
 
 
-def zone_name(value: Any, field: str = "availability_zone") -> str:
+def zone_name(value: object, field: str = "availability_zone") -> str:
     """Return the name of an availability zone, without a host."""
     zone = name(value, field)
     if ":" in zone:
@@ -67,7 +67,7 @@ def count(value: object, field: str, lowest: int = 0, highest: int = 2**31 - 1) 
     return value
 
 
-def flag(value: Any, field: str) -> bool:
+def flag(value: object, field: str) -> bool:
     """Return a boolean, given as one or as a text."""
     if isinstance(value, bool):
         return value
@@ -85,7 +85,7 @@ def uuid(value: object, field: str) -> str:
         return _no_uuid(field)
 
 
-def metadata(value: Any, field: str = "metadata") -> dict[str, str]:
+def metadata(value: object, field: str = "metadata") -> dict[str, str]:
     """Return metadata: keys and texts of up to 255 characters. Raise Forbidden for more of them than the quota."""
     if not isinstance(value, dict):
         raise InvalidInput(f"{field} must be an object of at most {MOST_METADATA} texts")

@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Any, Unpack
+from typing import Unpack
 
 from api.identity.keys import below, flag, text, text_key
 from api.schema import shapes
-from api.schema.body import ABSENT, Body, Key, KeyOptions
+from api.schema.body import ABSENT, Body, Key, KeyOptions, Values
 from climate.domain.errors import InvalidInput
 from climate.identity import admin, roles
 from climate.identity.models import DOMAIN_ID
@@ -32,7 +32,7 @@ def _description(value: object, name: str) -> str:
     return admin.check_text(name, value or "")
 
 
-def _short_text(value: Any, name: str) -> str:
+def _short_text(value: object, name: str) -> str:
     return admin.check_text(name, value)
 
 
@@ -50,7 +50,7 @@ READ_ONLY = frozenset(("id", "links", "options", "domain_id", "extra"))
 """Keys of a user or a project that clients send back and that have no effect."""
 
 
-def _parent(value: Any, name: str) -> str | None:
+def _parent(value: object, name: str) -> str | None:
     """Return the id of the project above; the default domain is above all of its own, and null stands for it."""
     return None if value in (None, DOMAIN_ID) else text(value, name)
 
@@ -59,7 +59,7 @@ def _tags(value: object, name: str) -> tuple[str, ...]:
     return admin.check_tags(name, value)
 
 
-def _no_domain(value: Any, name: str) -> object:
+def _no_domain(value: object, name: str) -> object:
     if value not in (None, False):
         raise InvalidInput(f"{name} must be false: no project acts as a domain; create one by POST /v3/domains")
     return ABSENT
@@ -71,7 +71,7 @@ class Extensible(Body):
     IS_OPEN = True
     UNUSED: frozenset[str] = READ_ONLY
 
-    def read(self, body: Mapping[str, Any]) -> dict[str, Any]:
+    def read(self, body: Mapping[str, object]) -> Values:
         """Return the values of the keys, and under `extra` the other attributes if there are any."""
         others = body.keys() - self.keys().keys() - self.UNUSED
         values = super().read(body)
@@ -176,7 +176,7 @@ def _moment(value: object, name: str) -> datetime:
     return moment
 
 
-def _no_rules(value: Any, name: str) -> None:
+def _no_rules(value: object, name: str) -> None:
     if value:
         raise InvalidInput(f"{name} are not supported; omit them")
 

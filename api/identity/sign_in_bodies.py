@@ -1,12 +1,11 @@
 """Body of a sign-in: the proof of identity, and the scope of the token."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Unpack
+from typing import Unpack
 
 from api.identity.keys import below, text_key
 from api.schema import shapes
-from api.schema.body import Body, Key, KeyOptions, as_given, part
+from api.schema.body import Body, Key, KeyOptions, Values, as_given, part
 from climate.domain.errors import InvalidInput, NotAuthenticated
 from climate.identity.authentication.sign_in import UNSCOPED
 from climate.identity.models import Scope, Who, WholeSystem
@@ -86,14 +85,14 @@ class UserByName(ByName):
     password = text_key(required=True)
 
 
-def _who(given: Mapping[str, Any]) -> Who:
+def _who(given: Values) -> Who:
     return Who(id=given["id"]) if "id" in given else Who(name=given["name"], domain=given.get("domain"))
 
 
 def _either(by_id: Body, by_name: Body, **options: Unpack[KeyOptions]) -> Key:
     """Return a key whose value has the first schema if it has an id, otherwise the second."""
 
-    def read(value: Any, name: str) -> dict[str, Any]:
+    def read(value: object, name: str) -> Values:
         has_id = isinstance(value, dict) and value.get("id") is not None
         return (by_id if has_id else by_name).read_value(value, name)
 
@@ -232,7 +231,7 @@ class Auth(Body):
 AUTH = below("auth", Auth())
 
 
-def sign_in(body: Mapping[str, Any]) -> tuple[Proof, Scope | None]:
+def sign_in(body: Values) -> tuple[Proof, Scope | None]:
     """Return the proof of identity and the scope: a project, the system, UNSCOPED, or None for the user's default."""
     given = AUTH.read(body)
     proof, scope = given["proof"], given["scope"]

@@ -40,7 +40,7 @@ RESERVED = "os_glance_"
 """Beginning of the names of properties that only the image service may set."""
 
 
-def _name(value: Any, field: str) -> str:
+def _name(value: object, field: str) -> str:
     return "" if value in (None, "") else validation.name(value, field)
 
 
@@ -62,7 +62,7 @@ def _owner(value: object, field: str) -> str:
 def _format_key(*words: str) -> Key:
     """Return a key whose value is one of these words or null."""
 
-    def read(value: Any, field: str) -> str:
+    def read(value: object, field: str) -> str:
         if value not in words:
             raise InvalidInput(f"{field} must be one of {', '.join(words)}")
         return str(value)
@@ -76,7 +76,7 @@ def _flag(value: object, field: str) -> bool:
     return value
 
 
-def _tags(value: Any, field: str) -> tuple[str, ...]:
+def _tags(value: object, field: str) -> tuple[str, ...]:
     if not isinstance(value, list) or len(value) > MOST_TAGS:
         raise InvalidInput(f"{field} must be a list of at most {MOST_TAGS} texts")
     return tuple(sorted({tag(text) for text in value}))
@@ -108,7 +108,7 @@ class NewImage(Body):
     owner = keys.name(default=ABSENT)
 
 
-def _path(value: Any, field: str) -> str:
+def _path(value: object, field: str) -> str:
     if not isinstance(value, str) or not _POINTER.fullmatch(value):
         raise InvalidInput(CHANGE)
     return value[1:].replace("~1", "/").replace("~0", "~")

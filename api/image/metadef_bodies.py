@@ -28,7 +28,7 @@ LONGEST = 4096
 UNKNOWN = "Unknown key {first}: there are {known}"
 
 
-def _name(value: Any, field: str) -> str:
+def _name(value: object, field: str) -> str:
     name = validation.name(value, field)
     if "/" in name:
         raise InvalidInput(f"{field} must be a text without '/', got {name[:80]!r}")
@@ -63,7 +63,7 @@ def _texts_key() -> Key:
     return _list_key("texts", lambda one: isinstance(one, str), shapes.text())
 
 
-def _number(value: Any, field: str) -> object:
+def _number(value: object, field: str) -> object:
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise InvalidInput(f"{field} must be a number")
     return value
@@ -108,7 +108,7 @@ class NamedProperty(Property):
 PROPERTY, NAMED_PROPERTY = Property(), NamedProperty()
 
 
-def _properties(value: Any, field: str) -> dict[str, Values]:
+def _properties(value: object, field: str) -> dict[str, Values]:
     if not isinstance(value, dict) or len(value) > MOST:
         raise InvalidInput(f"{field} must be an object of at most {MOST} properties")
     return {_name(name, field): PROPERTY.read_value(one, f"{field}.{name[:80]}") for name, one in value.items()}
@@ -162,7 +162,7 @@ def part(kind: str, body: Mapping[str, Any]) -> tuple[str, Part]:
     return values.pop("name"), values
 
 
-def parts(kind: str, value: Any, field: str) -> dict[str, Part]:
+def parts(kind: str, value: object, field: str) -> dict[str, Part]:
     """Return the parts of a list by name; InvalidInput, also for a name that is there twice."""
     if not isinstance(value, list) or not all(isinstance(one, dict) for one in value):
         raise InvalidInput(f"{field} must be a list of objects")

@@ -8,7 +8,7 @@ from api.compute.networks import ip_validation
 from api.network import views
 from api.request_context import caller
 from api.schema import shapes
-from api.schema.body import ABSENT, Below, Body, Ignored, Key, as_given
+from api.schema.body import ABSENT, Below, Body, Ignored, Key, Values, as_given
 from climate.domain.errors import Forbidden, InvalidInput
 
 TYPE, SEGMENT, PHYSICAL = "provider:network_type", "provider:segmentation_id", "provider:physical_network"
@@ -27,7 +27,7 @@ TEXT = shapes.text(255, pattern=r"^[^\x00-\x1f\x7f\x85\u2028\u2029]*$")
 Stretches = tuple[tuple[object, object], ...]
 
 
-def _entries(value: Any, field: str) -> list[object]:
+def _entries(value: object, field: str) -> list[object]:
     if not isinstance(value, list) or len(value) > MOST_ENTRIES:
         raise InvalidInput(f"{field} must be a list of at most {MOST_ENTRIES} entries")
     return value
@@ -53,7 +53,7 @@ def one_line(value: object, field: str) -> str:
     return validation.description(value, field) or ""
 
 
-def _up(value: Any, field: str) -> bool:
+def _up(value: object, field: str) -> bool:
     if not validation.flag(value, field):
         raise InvalidInput(f"{field} cannot be false: networks are always up")
     return True
@@ -65,11 +65,11 @@ def _type(value: object, field: str) -> str:
     return value
 
 
-def _text_address(value: Any, field: str) -> str:
+def _text_address(value: object, field: str) -> str:
     return str(ip_validation.address(value, field))
 
 
-def _addresses(value: Any, field: str) -> tuple[object, ...]:
+def _addresses(value: object, field: str) -> tuple[object, ...]:
     return tuple(ip_validation.address(entry, field) for entry in _entries(value, field))
 
 
@@ -259,7 +259,7 @@ FLOATING, CHANGED_FLOATING = _below("floatingip", NewFloatingIp()), _below("floa
 TAGS = Tags()
 
 
-def project(given: dict[str, Any]) -> str | None:
+def project(given: Values) -> str | None:
     """Return the project in a body; other users than administrators may name only their own."""
     named = {given[key] for key in ("project_id", "tenant_id") if given[key] is not None}
     if len(named) > 1:

@@ -1,7 +1,6 @@
 """Bodies of ports in the Network API."""
 
 import re
-from typing import Any
 
 from api.compute import body_keys as keys
 from api.compute import validation
@@ -23,7 +22,7 @@ OF_NETWORK = "network:"
 PROPERTIES = ("name", "description", "admin_up", "device_id", "device_owner", "named_host")
 
 
-def _mac(value: Any, field: str) -> str:
+def _mac(value: object, field: str) -> str:
     if not isinstance(value, str) or not re.match(MAC, value):
         raise InvalidInput(f"{field} must be like 02:16:3e:00:00:01")
     mac = value.lower()
@@ -63,7 +62,7 @@ def _groups(value: object, field: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(validation.uuid(one, field) for one in value))
 
 
-def _nothing(value: Any, field: str) -> None:
+def _nothing(value: object, field: str) -> None:
     if value not in (None, [], {}):
         raise InvalidInput(f"{field} is not supported")
 

@@ -42,7 +42,7 @@ def _host(value: object, field: str) -> str | None:
     return text
 
 
-def _database(value: Any, field: str) -> str | None:
+def _database(value: object, field: str) -> str | None:
     text = _text(value, field)
     if text is not None and not _DATABASE.fullmatch(text):
         raise InvalidInput(f"cell: {field} must be the number of a database in Redis, got {text[:40]!r}")
@@ -60,7 +60,7 @@ def _port(value: object, field: str) -> int | None:
     return None if value is None else validation.count(value, field, 1, 65535)
 
 
-def _type(value: Any, field: str) -> bool:
+def _type(value: object, field: str) -> bool:
     if value not in tuple(TYPES):
         raise InvalidInput(f"cell: {field} must be parent or child, got {str(value)[:40]!r}")
     return TYPES[value]

@@ -1,14 +1,13 @@
 """Bodies of flavors: creation, description, extra specs, and the projects that may use one."""
 
 import re
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable
 from uuid import uuid4
 
 from api.compute import body_keys as keys
 from api.compute import validation
 from api.compute.microversion import since
-from api.schema.body import Below, Body, Choice, Key
+from api.schema.body import Below, Body, Choice, Key, Values
 from api.schema.shapes import Schema, number, or_null, texts
 from climate.compute.models.flavor import Flavor
 from climate.domain.errors import InvalidInput
@@ -53,7 +52,7 @@ def _description(value: object, field: str) -> str | None:
     return value
 
 
-def _flavor_id(value: Any, field: str) -> str:
+def _flavor_id(value: object, field: str) -> str:
     """Return the id of a new flavor; None, an empty text and `auto` create one."""
     if value in (None, "auto", ""):
         return str(uuid4())
@@ -132,7 +131,7 @@ ACCESS = Choice(
 )
 
 
-def flavor(body: Mapping[str, Any]) -> Flavor:
+def flavor(body: Values) -> Flavor:
     """Return a new flavor; InvalidInput."""
     values = (NEW if since(55) else WITHOUT_DESCRIPTION).read(body)
     return Flavor(**{name: value for name, value in values.items() if name != "rxtx_factor"})

@@ -4,7 +4,6 @@ import base64
 import binascii
 import re
 from dataclasses import dataclass
-from typing import Any
 
 from api.compute import body_keys as keys
 from api.compute import validation
@@ -47,7 +46,7 @@ class Interfaces:
     """Place among the interfaces, and id of the port that has it."""
 
 
-def _fixed_ip(value: Any, field: str) -> str:
+def _fixed_ip(value: object, field: str) -> str:
     return str(ip_validation.address(value, field))
 
 
@@ -111,7 +110,7 @@ def _once(named: list[str], what: str) -> None:
         raise InvalidInput(f"{what} {twice} is given twice")
 
 
-def _image_source(value: Any, field: str) -> str:
+def _image_source(value: object, field: str) -> str:
     if value != "image":
         raise InvalidInput(NO_VOLUMES)
     return "image"
@@ -177,7 +176,7 @@ def hints_key(key: str | None = None) -> Key:
     return Key(_hints, HINTS.shape(), key=key)
 
 
-def _flavor_ref(value: Any, field: str) -> str:
+def _flavor_ref(value: object, field: str) -> str:
     if isinstance(value, bool) or not isinstance(value, (str, int)) or value == "":
         raise InvalidInput(f"{field} must be the id of a flavor")
     return str(value)
@@ -208,13 +207,13 @@ def _at_least_one(value: object, field: str) -> int:
     return validation.count(value, field, 1)
 
 
-def _host(value: Any, field: str) -> str:
+def _host(value: object, field: str) -> str:
     if ":" in validation.name(value, field):
         raise InvalidInput(f"{field} must be the name of a host")
     return str(value)
 
 
-def _config_drive(value: Any, field: str) -> bool:
+def _config_drive(value: object, field: str) -> bool:
     """Return whether a config drive is requested; clients send an empty text if not."""
     return False if value in (None, "") else validation.flag(value, field)
 
@@ -229,7 +228,7 @@ def user_data(value: object, field: str) -> str:
     return value
 
 
-def password(value: Any, field: str) -> str:
+def password(value: object, field: str) -> str:
     if not isinstance(value, str) or len(value) > LONGEST_PASSWORD:
         raise InvalidInput(f"{field} must be a text of at most {LONGEST_PASSWORD} characters")
     return value
@@ -249,7 +248,7 @@ def _build_id(value: object, field: str) -> str:
 GROUP_NAMES = shapes.listing(shapes.below("name", shapes.name()), MOST_GROUPS)
 
 
-def _group_names(value: Any, field: str) -> tuple[str, ...]:
+def _group_names(value: object, field: str) -> tuple[str, ...]:
     """Return the names or ids of security groups."""
     if not isinstance(value, list) or len(value) > MOST_GROUPS:
         raise InvalidInput(f'{field} must be a list of at most {MOST_GROUPS} objects like {{"name": "default"}}')

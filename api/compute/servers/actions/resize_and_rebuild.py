@@ -1,6 +1,5 @@
 """Server actions: resize, rebuild, rescue, and images and backups of a server."""
 
-from collections.abc import Mapping
 from typing import Any
 
 from flask import Response, jsonify
@@ -12,7 +11,7 @@ from api.compute.servers.actions import action_bodies
 from api.compute.servers.servers import behind, find, who
 from api.compute.zones import routing, zone_chain
 from api.request_context import caller, compute, deployment
-from api.schema.body import Body
+from api.schema.body import Body, Values
 from climate.compute import operations
 from climate.compute.images import backups
 from climate.compute.servers import details as server_details
@@ -95,7 +94,7 @@ def _rebuild_body() -> Body:
     return action_bodies.REBUILD_54_TO_56 if since(54) else action_bodies.REBUILD_TO_53
 
 
-def _public_key(server_id: str, given: Mapping[str, Any]) -> str | None:
+def _public_key(server_id: str, given: Values) -> str | None:
     """Return the public key that a parent zone sent with a key_name; None: the key pair of a rebuild is one of here.
 
     The user who created the server must have the key pair. A child zone that has the server gets its public key.
@@ -117,7 +116,7 @@ def _public_key(server_id: str, given: Mapping[str, Any]) -> str | None:
     return None
 
 
-def _user_data(server_id: str, given: Mapping[str, Any]) -> str | None:
+def _user_data(server_id: str, given: Values) -> str | None:
     """Return the user data of a server after its rebuild; a top cell knows only what the request has."""
     if "user_data" in given:
         sent: str | None = given["user_data"]
