@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any
 
 from flask import request
 
@@ -116,7 +115,7 @@ def drop_key(image_id: str, key: str) -> tuple[str, int]:
     return "", 204
 
 
-def _changed(image_id: str, change: Callable[[Mapping[str, Any]], dict[str, Any]]) -> Body:
+def _changed(image_id: str, change: Callable[[Mapping[str, str]], Mapping[str, str]]) -> Body:
     """Store the changed properties of an image, and return them."""
 
     def changed(image: Image) -> Image:

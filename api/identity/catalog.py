@@ -1,5 +1,6 @@
 """Service catalog: the URL of each service, in the forms that all OpenStack clients accept."""
 
+from collections.abc import Mapping
 from typing import Any, NoReturn
 from uuid import NAMESPACE_URL, uuid5
 
@@ -56,7 +57,7 @@ def _id(*words: str) -> str:
 
 
 @blueprint.get("/services")
-def services() -> dict[str, Any]:
+def services() -> dict[str, object]:
     return listing("services", [{**_service(one), "enabled": True} for one in _catalog()])
 
 
@@ -120,5 +121,5 @@ def _endpoints() -> list[dict[str, object]]:
     ]
 
 
-def _service(one: dict[str, Any]) -> dict[str, object]:
+def _service(one: Mapping[str, object]) -> dict[str, object]:
     return {key: one[key] for key in ("id", "type", "name")}

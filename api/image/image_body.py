@@ -1,20 +1,17 @@
 """Bodies of images: creation, and changes by JSON patch."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any
 from uuid import uuid4
 
 from api.compute import body_keys as keys
 from api.compute import validation
 from api.request_context import caller
 from api.schema import shapes
-from api.schema.body import ABSENT, Body, Key, as_given
+from api.schema.body import ABSENT, Body, Key, Values, as_given
 from climate.compute.models.image import COMMUNITY, PRIVATE, PUBLIC, QUEUED, SHARED, Image
 from climate.domain.errors import Conflict, Forbidden, InvalidInput
-
-Values = dict[str, Any]
 
 FORMATS = ("raw", "qcow2", "vhd", "vhdx", "vmdk", "vdi", "iso", "ploop", "aki", "ari", "ami")
 CONTAINERS = ("bare", "ovf", "ova", "aki", "ari", "ami", "docker", "compressed")
@@ -161,7 +158,7 @@ def changed(image: Image, operations: object) -> Image:
     return image
 
 
-def of_old_patch(operations: Any) -> object:
+def of_old_patch(operations: object) -> object:
     """Return the changes of a patch of version 2.0 in the form of 2.1; what is no change stays as it is."""
     if not isinstance(operations, list):
         return operations
@@ -222,7 +219,7 @@ def _without(image: Image, key: str) -> Image:
     return replace(image, properties={name: text for name, text in image.properties.items() if name != key})
 
 
-def _set(image: Image, values: Mapping[str, Any]) -> Image:
+def _set(image: Image, values: Values) -> Image:
     check_names(values)
     own = ATTRIBUTES.read(values)
     if image.status != QUEUED and {"disk_format", "container_format"} & own.keys():

@@ -1,12 +1,12 @@
 """Bodies of metadata definitions: namespaces, objects, properties, tags, and associations with resource types."""
 
 from collections.abc import Callable, Mapping
-from typing import Any, Unpack
+from typing import Unpack
 
 from api.compute import body_keys as keys
 from api.compute import validation
 from api.schema import shapes
-from api.schema.body import ABSENT, Body, Key, KeyOptions, as_given
+from api.schema.body import ABSENT, Body, Key, KeyOptions, Values, as_given
 from climate.compute.models.metadef import (
     MOST,
     OBJECTS,
@@ -18,8 +18,6 @@ from climate.compute.models.metadef import (
     Part,
 )
 from climate.domain.errors import InvalidInput
-
-Values = dict[str, object]
 
 TYPES = ("array", "boolean", "integer", "number", "object", "string", "null")
 """Types of the values of a property, as JSON schema names them."""
@@ -51,7 +49,7 @@ def _text_key() -> Key:
 
 
 def _list_key(what: str, fits: Callable[[object], bool], shape: shapes.Schema) -> Key:
-    def read(value: object, field: str) -> list[Any]:
+    def read(value: object, field: str) -> list[object]:
         if not isinstance(value, list) or len(value) > MOST or not all(fits(one) for one in value):
             raise InvalidInput(f"{field} must be a list of at most {MOST} {what}")
         return value
@@ -156,7 +154,7 @@ PARTS: Mapping[str, Body] = {
 """Body of a part by its kind."""
 
 
-def part(kind: str, body: Mapping[str, Any]) -> tuple[str, Part]:
+def part(kind: str, body: Mapping[str, object]) -> tuple[str, Part]:
     """Return the name of a part and its values; InvalidInput."""
     values = PARTS[kind].read(body)
     return values.pop("name"), values

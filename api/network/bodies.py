@@ -1,7 +1,5 @@
 """Bodies of the Network API: networks, subnets, floating IPs and quotas."""
 
-from typing import Any
-
 from api.compute import body_keys as keys
 from api.compute import validation
 from api.compute.networks import ip_validation
@@ -103,7 +101,7 @@ def _stretches(value: object, field: str) -> Stretches:
     return tuple(_stretch(entry) for entry in _entries(value or [], field))
 
 
-def _stretch(entry: Any) -> tuple[object, object]:
+def _stretch(entry: object) -> tuple[object, object]:
     if not isinstance(entry, dict):
         raise InvalidInput(STRETCH)
     addresses = RANGE.read(entry)

@@ -27,7 +27,7 @@ class Face:
     refusal: Schema
     always: tuple[int, ...]
     """Statuses that every route may answer, with a token or without."""
-    headers: tuple[dict[str, Any], ...] = ()
+    headers: tuple[dict[str, object], ...] = ()
     """Parameters that every route takes."""
 
 

@@ -1,7 +1,6 @@
 """Keypairs of users: public keys by name."""
 
 from collections.abc import Mapping
-from typing import Any
 
 from flask import request
 
@@ -66,7 +65,7 @@ def delete(name: str) -> tuple[str, int]:
     return "", 204 if since(2) else 202
 
 
-def _owner(user_id: Any) -> str:
+def _owner(user_id: object) -> str:
     """Return the user of the keypairs: the caller, or since 2.10 the one that an administrator names."""
     if user_id is None or not since(10):
         return caller().user_id

@@ -1,7 +1,5 @@
 """Server actions: resize, rebuild, rescue, and images and backups of a server."""
 
-from typing import Any
-
 from flask import Response, jsonify
 
 from api.compute import validation
@@ -22,7 +20,7 @@ from climate.domain.errors import Forbidden
 ONLY_ITS_USER = "Only the user who created the server can change its key pair."
 
 
-def create_image(server_id: str, details: Any) -> Response:
+def create_image(server_id: str, details: object) -> Response:
     """Create an image of the server."""
     validation.may_write()
     given = action_bodies.CREATE_IMAGE.read_value(details, "createImage")
@@ -124,7 +122,7 @@ def _user_data(server_id: str, given: Values) -> str | None:
     return server_details.user_data(compute(), [server_id]).get(server_id)
 
 
-def rescue(server_id: str, details: Any) -> Response:
+def rescue(server_id: str, details: object) -> Response:
     """Start the server from an image, with its own disk behind; by default from the image of the server."""
     validation.may_write()
     given = action_bodies.RESCUE.read_value(details, "rescue")

@@ -1,7 +1,5 @@
 """Server actions: shelve, offload, unshelve, lock, unlock, and the reset of a state."""
 
-from typing import Any
-
 from flask import Response
 
 from api.compute import validation
@@ -30,7 +28,7 @@ def offload(server_id: str, details: object) -> Response:
     return Response(status=202)
 
 
-def unshelve(server_id: str, details: Any) -> Response:
+def unshelve(server_id: str, details: object) -> Response:
     """Unshelve the server onto a host."""
     validation.may_write()
     given = action_bodies.UNSHELVE.read_value(details, "unshelve")
