@@ -212,7 +212,7 @@ class RemoteDriver:
     def _service(self) -> str:
         return self.spec.service or ""
 
-    def _ask(self, verb: str, guest: Guest, **more: Any) -> object:
+    def _ask(self, verb: str, guest: Guest, **more: object) -> object:
         said = {"guest": member_orders.guest_view(guest, self.elsewhere.home), "cluster": self.cluster}
         return self.elsewhere.ask(self._service, verb, {**said, "by": self.elsewhere.service_host, **more})
 

@@ -50,7 +50,7 @@ def of(compute: Compute, server_id: str) -> list[Decision]:
 
 def keep(conn: Connection, decision: Decision) -> None:
     """Store a decision, in the transaction that carries it out."""
-    body: dict[str, Any] = {"kind": decision.kind, "trail": decision.trail}
+    body: dict[str, object] = {"kind": decision.kind, "trail": decision.trail}
     body |= {"lost": [list(reasons) for reasons in decision.lost]} if decision.lost else {}
     body |= {"after": decision.after} if decision.after else {}
     body |= {"error": decision.error} if decision.error else {}

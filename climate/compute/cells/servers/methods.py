@@ -1,9 +1,7 @@
 """Handlers of messages about servers: commands go down, reports go up."""
 
-from collections.abc import Mapping
 from contextlib import suppress
 from datetime import datetime
-from typing import Any
 
 import structlog
 from sqlalchemy import Connection
@@ -15,6 +13,7 @@ from climate.compute.cells.messaging.dispatch import CellContext, Effect, Handle
 from climate.compute.cells.messaging.messages import DOWN, UP, Message
 from climate.compute.cells.messaging.pipeline import Pipeline
 from climate.compute.cells.servers import allowed_methods, healing, report, sync
+from climate.compute.cells.servers.allowed_methods import Args
 from climate.compute.context import Compute
 from climate.compute.errors import ComputeError, Conflict, NotFound
 from climate.compute.models.server import DELETE, is_id
@@ -34,8 +33,6 @@ HARD, SOFT = "hard", "soft"
 
 PATIENCE = 12
 """Number of attempts at a command, within half a minute, before earlier commands count as lost."""
-
-Args = Mapping[str, Any]
 
 
 def update_at_top(context: CellContext, message: Message, kwargs: Args) -> Effect | None:

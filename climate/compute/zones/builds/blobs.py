@@ -84,7 +84,7 @@ class BlobKeys:
         if not self.keys:
             raise NoBlobKey
 
-    def seal(self, zone_id: str, items: Sequence[Mapping[str, Any]], now: datetime) -> list[str]:
+    def seal(self, zone_id: str, items: Sequence[Mapping[str, object]], now: datetime) -> list[str]:
         """Return a blob for each item of one plan; `zone_id` is the id of this zone. Raise NoBlobKey."""
         self.check()
         cipher, plan = AESGCM(self.keys[0]), uuid4().hex
