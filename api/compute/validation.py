@@ -2,7 +2,6 @@
 
 import ipaddress
 import re
-from typing import Any
 from uuid import UUID
 
 from flask import request
@@ -45,7 +44,7 @@ def zone_name(value: object, field: str = "availability_zone") -> str:
     return zone
 
 
-def address(value: Any, version: int) -> str | None:
+def address(value: object, version: int) -> str | None:
     """Return an IP address of that version (4 or 6) in canonical form; None for null and for an empty text."""
     if value in (None, ""):
         return None

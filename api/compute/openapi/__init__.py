@@ -4,7 +4,6 @@ import inspect
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from flask import Flask
 from werkzeug.routing import Rule
@@ -68,7 +67,7 @@ def document(app: Flask, face: Face | None = None) -> dict[str, object]:
     Raises KeyError for a route without a description.
     """
     face = face or COMPUTE
-    paths: dict[str, dict[str, Any]] = {}
+    paths: dict[str, dict[str, object]] = {}
     for rule in app.url_map.iter_rules():
         for method in sorted((rule.methods or set()) - {"HEAD", "OPTIONS"}):
             if rule.rule.startswith(f"{face.prefix}/"):
@@ -120,8 +119,8 @@ def _version() -> dict[str, object]:
     }
 
 
-def _responses(rule: Rule, route: Operation, always: tuple[int, ...]) -> dict[str, Any]:
-    responses = {str(status): _success(schema) for status, schema in route.answers.items()}
+def _responses(rule: Rule, route: Operation, always: tuple[int, ...]) -> dict[str, object]:
+    responses: dict[str, object] = {str(status): _success(schema) for status, schema in route.answers.items()}
     statuses = {*always, *route.refuses}
     statuses |= set() if route.public else set(SIGNED_IN)
     statuses |= set(WITH_BODY) if route.takes is not None else set()

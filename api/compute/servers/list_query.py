@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any
 
 from flask import request
 
@@ -34,7 +33,7 @@ TAGS = {"tags": "tags", "tags-any": "tags_any", "not-tags": "not_tags", "not-tag
 
 def listing(wanted: Page) -> Listing:
     """Return the query for the store; InvalidInput names the wrong key, Forbidden the required role."""
-    result: dict[str, Any] = _project()
+    result: dict[str, object] = _project()
     keys = EQUAL | PATTERNS | (BY_ADMINISTRATORS if caller().is_admin else {})
     for key, condition in keys.items():
         text = request.args.get(key)

@@ -1,6 +1,6 @@
 """Sub-leases of a lease: create and list. Each is a lease, which is shown, changed and deleted as one."""
 
-from typing import Any
+from uuid import UUID
 
 from flask.typing import ResponseReturnValue
 from structlog.contextvars import bind_contextvars
@@ -74,7 +74,7 @@ def _terms(body: Read) -> Read:
     return {name: read[name] for name in given}
 
 
-def _id(text: str) -> Any:
+def _id(text: str) -> UUID:
     lease_id = path_id(text, f"Object with {{'lease_id': '{text[:80]}'}} not found")
     bind_contextvars(lease_id=str(lease_id))
     return lease_id
