@@ -23,7 +23,7 @@ def read_object() -> dict[str, Any]:
     return value
 
 
-def read_json(types: tuple[str, ...] = JSON) -> Any:
+def read_json(types: tuple[str, ...] = JSON) -> object:
     """Return the request's body, which must be JSON of one of these content types."""
     data = request.get_data(cache=True)
     if request.content_length is None and len(data) >= LONGEST:  # sent in pieces, and cut off at the limit
@@ -33,7 +33,7 @@ def read_json(types: tuple[str, ...] = JSON) -> Any:
     return parse(data)
 
 
-def parse(data: bytes) -> Any:
+def parse(data: bytes) -> object:
     """Return one JSON value; InvalidInput says what is wrong and where."""
     if not data.strip():
         raise InvalidInput("The body is empty; send a JSON object")
@@ -43,6 +43,6 @@ def parse(data: bytes) -> Any:
         raise InvalidInput(f"The body {error}") from None
 
 
-def _kind(value: Any) -> str:
+def _kind(value: object) -> str:
     names = {list: "a list", str: "a text", bool: "a truth value", int: "a number", float: "a number"}
     return names.get(type(value), "null")

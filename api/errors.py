@@ -1,8 +1,7 @@
 """HTTP status and body of each error, in the form of the API that was called."""
 
 import errno
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping
 
 import structlog
 from flask import Flask, Response, current_app, jsonify, request
@@ -98,7 +97,7 @@ def _full_disk(error: Exception) -> str | None:
     return "the disk of the database" if db_errors.disk_full(error) else None
 
 
-def describe(messages: Any) -> str:
+def describe(messages: object) -> str:
     """Return the errors of a schema as one sentence with the fields and what would be right."""
     result = list(_leaves(messages, ""))
     missing = sorted(field for field, text in result if text == MISSING)
@@ -114,7 +113,7 @@ WHERE = ("json", "query", "headers", "path", "_schema")
 """Levels of a schema's messages that name the location and not a field."""
 
 
-def _leaves(messages: Any, field: str) -> Any:
+def _leaves(messages: object, field: str) -> Iterator[tuple[str, str]]:
     if isinstance(messages, dict):
         for key, inner in messages.items():
             named = field if key in WHERE else f"{field}.{key}".lstrip(".")

@@ -39,9 +39,9 @@ class StrictParser(FlaskParser):
 
     def __init__(self, **more: Any) -> None:
         super().__init__(**more)
-        self._defaults: WeakKeyDictionary[marshmallow.Schema, dict[str, Any]] = WeakKeyDictionary()
+        self._defaults: WeakKeyDictionary[marshmallow.Schema, dict[str, object]] = WeakKeyDictionary()
 
-    def parse(self, argmap: Any, req: Any = None, *, location: str | None = None, **more: Any) -> Any:
+    def parse(self, argmap: Any, req: Any = None, *, location: str | None = None, **more: Any) -> object:
         """Parse as webargs does, but cache the constant result of an absent query or of absent headers."""
         if not isinstance(argmap, marshmallow.Schema) or not _is_absent(argmap, location):
             return super().parse(argmap, req, location=location, **more)
@@ -53,7 +53,7 @@ class StrictParser(FlaskParser):
             self._defaults[argmap] = known
         return dict(known)
 
-    def _raw_load_json(self, req: flask.Request) -> Any:
+    def _raw_load_json(self, req: flask.Request) -> object:
         return read_object()
 
     def handle_error(self, error: marshmallow.ValidationError, *args: Any, **kwargs: Any) -> NoReturn:

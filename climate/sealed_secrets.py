@@ -27,13 +27,13 @@ class Vault:
         keys = MultiFernet([Fernet(Fernet.generate_key())])
         return cls(lambda: keys)
 
-    def seal(self, secrets: Mapping[str, Any]) -> str:
+    def seal(self, secrets: Mapping[str, object]) -> str:
         return self.fernet().encrypt(json.dumps(dict(secrets)).encode()).decode()
 
     def open(self, sealed: str) -> dict[str, Any]:
         """Return the secrets. Raise Unreadable if their key was deleted."""
         try:
-            opened: dict[str, Any] = json.loads(self.fernet().decrypt(sealed.encode()))
+            opened: dict[str, object] = json.loads(self.fernet().decrypt(sealed.encode()))
         except InvalidToken:
             raise Unreadable() from None
         return opened

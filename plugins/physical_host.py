@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
-from typing import Any, Protocol
+from typing import Protocol
 
 from marshmallow import Schema, fields, validate, validates_schema
 from sqlalchemy import Connection
@@ -31,6 +31,7 @@ from climate.domain.hosts.pools import Deadline, OnEnd, Pool
 from climate.domain.hosts.requirements import AllOf, Requirement
 from climate.domain.lease import Reservation
 from climate.domain.planning.preemption import is_preemptible
+from climate.domain.spec import Spec
 from climate.plugin import CLOUD_POOLS, HOSTS, TERMS, Allocation, Ask, Lent, Offer
 from climate.plugin.schema_fields import Count, grace_period, is_cell, is_requirement
 from climate.store import locks
@@ -93,12 +94,12 @@ class HostSpec(Schema):
     )
 
     @validates_schema(skip_on_field_errors=True)
-    def _max_not_below_min(self, data: Mapping[str, Any], **_: Any) -> None:
+    def _max_not_below_min(self, data: Spec, **_: object) -> None:
         if "min" in data and "max" in data and data["max"] < data["min"]:
             raise InvalidInput(MAX_BELOW_MIN)
 
     @validates_schema(skip_on_field_errors=True)
-    def _preemptible_here(self, data: Mapping[str, Any], **_: Any) -> None:
+    def _preemptible_here(self, data: Spec, **_: object) -> None:
         elsewhere = [name for name in ("zone", "cell", "across") if data.get(name)]
         if data.get("preemptible") and elsewhere:
             raise InvalidInput(
@@ -106,12 +107,12 @@ class HostSpec(Schema):
             )
 
     @validates_schema(skip_on_field_errors=True)
-    def _zone_or_cell(self, data: Mapping[str, Any], **_: Any) -> None:
+    def _zone_or_cell(self, data: Spec, **_: object) -> None:
         if "zone" in data and "cell" in data:
             raise InvalidInput("zone and cell cannot both be given: a reservation names one of them")
 
 
-def _texts(spec: Mapping[str, Any]) -> tuple[str | None, str | None]:
+def _texts(spec: Spec) -> tuple[str | None, str | None]:
     return spec.get("hypervisor_properties"), spec.get("resource_properties")
 
 
@@ -190,7 +191,7 @@ class PhysicalHost:
     def check(self, cloud: object, ask: Ask) -> None:
         """Do nothing: the reservation pool is in the database."""
 
-    def pool_metadata(self, spec: Mapping[str, Any]) -> Mapping[str, str]:
+    def pool_metadata(self, spec: Spec) -> Mapping[str, str]:
         return {name: str(spec.get(name) or "") for name in CHOOSING}
 
     def reserve(self, conn: Connection, ask: Ask) -> Allocation:

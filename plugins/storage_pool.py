@@ -12,6 +12,7 @@ from climate.domain.availability.demands import Horizon, SharedDemand
 from climate.domain.errors import Conflict, InvalidInput
 from climate.domain.facts import FOREVER, AmountHold
 from climate.domain.period import Period
+from climate.domain.spec import Spec
 from climate.plugin import INVENTORIES, Allocation, Ask, Lent, Offer, with_grace
 from climate.plugin.schema_fields import Count, grace_period
 from climate.store.allocation import candidates, free_times, inventories
@@ -51,7 +52,7 @@ class StorageSpec(Schema):
     grace_period = grace_period()
 
 
-def _volume_gb(spec: Mapping[str, Any]) -> int:
+def _volume_gb(spec: Spec) -> int:
     """Return the size of each volume in GB. Raise InvalidInput if the volumes cannot be of equal size."""
     size, count = spec["size_gb"], spec["volumes"]
     if size % count:
@@ -60,7 +61,7 @@ def _volume_gb(spec: Mapping[str, Any]) -> int:
     return int(size // count)
 
 
-def _refuse_changes(ask: Ask, before: Mapping[str, Any]) -> None:
+def _refuse_changes(ask: Ask, before: Spec) -> None:
     for name in sorted(set(ask.spec) - CHANGEABLE):
         if name not in before or ask.spec[name] != before[name]:
             raise Conflict(f"{name} cannot be updated")
@@ -79,7 +80,7 @@ def _refuse_changes(ask: Ask, before: Mapping[str, Any]) -> None:
         )
 
 
-def _request(ask: Ask) -> tuple[Mapping[str, Any], AmountRequest]:
+def _request(ask: Ask) -> tuple[Spec, AmountRequest]:
     """Return the spec to store, and the request for volumes."""
     spec = with_grace(ask)
     if ask.present:
@@ -87,13 +88,13 @@ def _request(ask: Ask) -> tuple[Mapping[str, Any], AmountRequest]:
     return spec, _wanted(ask, spec, _volume_gb(spec))
 
 
-def _allocation(spec: Mapping[str, Any], wanted: AmountRequest, chosen: Mapping[int, int]) -> Allocation:
+def _allocation(spec: Spec, wanted: AmountRequest, chosen: Mapping[int, int]) -> Allocation:
     pieces = sorted((number, count) for number, count in chosen.items() if count)
     holds = tuple(AmountHold(number, count * wanted.piece, wanted.window) for number, count in pieces)
     return Allocation(spec=spec, amounts=holds)
 
 
-def _wanted(ask: Ask, spec: Mapping[str, Any], piece: int) -> AmountRequest:
+def _wanted(ask: Ask, spec: Spec, piece: int) -> AmountRequest:
     window = ask.shared_window
     if spec["on_end"] == KEEP:
         window = Period(window.start, FOREVER)

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from functools import partial
 from ipaddress import AddressValueError, IPv4Address
-from typing import Any
 
 from marshmallow import Schema, ValidationError, fields, validate, validates_schema
 from sqlalchemy import Connection
@@ -12,6 +11,7 @@ from climate.cloud import FloatingIps
 from climate.domain.availability.demands import Horizon, WholeDemand
 from climate.domain.errors import Conflict, InvalidInput
 from climate.domain.facts import AddressHold
+from climate.domain.spec import Spec
 from climate.plugin import ADDRESSES, Allocation, Ask, Lent, Offer, with_grace
 from climate.plugin.schema_fields import Count, grace_period
 from climate.store.allocation import candidates, floating_ips, free_times
@@ -54,18 +54,18 @@ class FloatingIpSpec(Schema):
     grace_period = grace_period()
 
     @validates_schema(skip_on_field_errors=True)
-    def _no_more_required_than_wanted(self, data: Mapping[str, Any], **_: Any) -> None:
+    def _no_more_required_than_wanted(self, data: Spec, **_: object) -> None:
         if "amount" in data:
             _check_required(data)
 
 
-def _check_required(spec: Mapping[str, Any]) -> None:
+def _check_required(spec: Spec) -> None:
     required = spec.get("required_floatingips") or ()
     if len(required) > spec["amount"]:
         raise InvalidInput(TOO_MANY_REQUIRED.format(given=len(required), amount=spec["amount"]))
 
 
-def _refuse_changes(ask: Ask, before: Mapping[str, Any]) -> None:
+def _refuse_changes(ask: Ask, before: Spec) -> None:
     """Raise an error for changes of fields that Blazar does not allow to change."""
     for name in sorted(set(ask.spec) - CHANGEABLE):
         if name not in before or ask.spec[name] != before[name]:
@@ -80,7 +80,7 @@ def _refuse_changes(ask: Ask, before: Mapping[str, Any]) -> None:
         )
 
 
-def _request(ask: Ask) -> tuple[Mapping[str, Any], AddressRequest]:
+def _request(ask: Ask) -> tuple[Spec, AddressRequest]:
     """Return the spec to store, and the request for addresses."""
     spec = with_grace(ask)
     present = tuple(hold.number for hold in ask.present.addresses) if ask.present else ()
@@ -99,7 +99,7 @@ def _request(ask: Ask) -> tuple[Mapping[str, Any], AddressRequest]:
     )
 
 
-def _allocation(ask: Ask, spec: Mapping[str, Any], chosen: Mapping[int, str]) -> Allocation:
+def _allocation(ask: Ask, spec: Spec, chosen: Mapping[int, str]) -> Allocation:
     holds = tuple(AddressHold(number, address, ask.shared_window) for number, address in chosen.items())
     return Allocation(spec=spec, addresses=holds)
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any
 
 from flask import request
 
@@ -23,7 +22,7 @@ from climate.compute.models.image import ACTIVE, DEACTIVATED, KILLED, QUEUED, SA
 from climate.compute.store.projects.images import ImageQuery
 from climate.domain.errors import NotFound as NoSuch
 
-Body = dict[str, Any]
+Body = dict[str, object]
 
 blueprint = compute_blueprint("images")
 
@@ -116,7 +115,7 @@ def drop_key(image_id: str, key: str) -> tuple[str, int]:
     return "", 204
 
 
-def _changed(image_id: str, change: Callable[[Mapping[str, Any]], dict[str, Any]]) -> Body:
+def _changed(image_id: str, change: Callable[[Mapping[str, str]], Mapping[str, str]]) -> Body:
     """Store the changed properties of an image, and return them."""
 
     def changed(image: Image) -> Image:
@@ -137,7 +136,7 @@ def _listed(shape: Callable[[Image], Body]) -> Body:
     except NotFound:
         raise unknown_marker(str(wanted.marker)) from None
     shown = result[: wanted.limit]
-    more = {"images_links": next_links(here(), shown[-1].id, wanted)} if 0 < wanted.limit < len(result) else {}
+    more: Body = {"images_links": next_links(here(), shown[-1].id, wanted)} if 0 < wanted.limit < len(result) else {}
     return {"images": [shape(image) for image in shown]} | more
 
 
@@ -185,7 +184,7 @@ def _view(image: Image) -> Body:
     return body | {"server": {"id": server_id, "links": server_view.links(f"servers/{server_id}")}}
 
 
-def _links(image: Image) -> list[Body]:
+def _links(image: Image) -> list[dict[str, str]]:
     alternate = {
         "rel": "alternate",
         "type": "application/vnd.openstack.image",

@@ -2,7 +2,6 @@
 
 import ipaddress
 import re
-from typing import Any
 from uuid import UUID
 
 from flask import request
@@ -17,7 +16,7 @@ NAME_LENGTH = 255
 MOST_METADATA = 128
 
 
-def name(value: Any, field: str = "name") -> str:
+def name(value: object, field: str = "name") -> str:
     """Return a name: 1 to 255 characters, not only blanks, no control characters, no `/` and no `..`."""
     if not isinstance(value, str) or not value.strip() or len(value) > NAME_LENGTH:
         raise InvalidInput(f"{field} must be a text of 1 to {NAME_LENGTH} characters that are not only blanks")
@@ -28,7 +27,7 @@ def name(value: Any, field: str = "name") -> str:
     return value.strip()
 
 
-def description(value: Any, field: str = "description") -> str | None:
+def description(value: object, field: str = "description") -> str | None:
     """Return a description: up to 255 characters, with line breaks as the only control characters; None: none given."""
     if value is None:
         return None
@@ -37,7 +36,7 @@ def description(value: Any, field: str = "description") -> str | None:
     return value
 
 
-def zone_name(value: Any, field: str = "availability_zone") -> str:
+def zone_name(value: object, field: str = "availability_zone") -> str:
     """Return the name of an availability zone, without a host."""
     zone = name(value, field)
     if ":" in zone:
@@ -45,7 +44,7 @@ def zone_name(value: Any, field: str = "availability_zone") -> str:
     return zone
 
 
-def address(value: Any, version: int) -> str | None:
+def address(value: object, version: int) -> str | None:
     """Return an IP address of that version (4 or 6) in canonical form; None for null and for an empty text."""
     if value in (None, ""):
         return None
@@ -58,7 +57,7 @@ def address(value: Any, version: int) -> str | None:
     return str(address)
 
 
-def count(value: Any, field: str, lowest: int = 0, highest: int = 2**31 - 1) -> int:
+def count(value: object, field: str, lowest: int = 0, highest: int = 2**31 - 1) -> int:
     """Return a whole number, given as a number or as digits."""
     if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 12:
         value = int(value)
@@ -67,7 +66,7 @@ def count(value: Any, field: str, lowest: int = 0, highest: int = 2**31 - 1) -> 
     return value
 
 
-def flag(value: Any, field: str) -> bool:
+def flag(value: object, field: str) -> bool:
     """Return a boolean, given as one or as a text."""
     if isinstance(value, bool):
         return value
@@ -77,7 +76,7 @@ def flag(value: Any, field: str) -> bool:
     return word in _TRUE
 
 
-def uuid(value: Any, field: str) -> str:
+def uuid(value: object, field: str) -> str:
     """Return a UUID in canonical form."""
     try:
         return str(UUID(value)) if isinstance(value, str) and len(value) <= 36 else _no_uuid(field)
@@ -85,7 +84,7 @@ def uuid(value: Any, field: str) -> str:
         return _no_uuid(field)
 
 
-def metadata(value: Any, field: str = "metadata") -> dict[str, str]:
+def metadata(value: object, field: str = "metadata") -> dict[str, str]:
     """Return metadata: keys and texts of up to 255 characters. Raise Forbidden for more of them than the quota."""
     if not isinstance(value, dict):
         raise InvalidInput(f"{field} must be an object of at most {MOST_METADATA} texts")

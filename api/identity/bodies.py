@@ -2,23 +2,23 @@
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Any
+from typing import Unpack
 
 from api.identity.body_keys import below, flag, text, text_key
 from api.schema import shapes
-from api.schema.body import ABSENT, Body, Key
+from api.schema.body import ABSENT, Body, Key, KeyOptions, Values
 from climate.domain.errors import InvalidInput
 from climate.identity import projects_and_users, roles
 from climate.identity.models import DOMAIN_ID
 from climate.service.leases import dates
 
 
-def name_key(longest: int = projects_and_users.LONGEST_NAME, **options: Any) -> Key:
+def name_key(longest: int = projects_and_users.LONGEST_NAME, **options: Unpack[KeyOptions]) -> Key:
     """Return the key of a name."""
     return Key(lambda value, _name: projects_and_users.check_name(value, longest), shapes.name(longest), **options)
 
 
-def _domain(value: Any, name: str) -> str | None:
+def _domain(value: object, name: str) -> str | None:
     """Return the domain of a new user, group or project; None is the default one."""
     return None if value in (None, DOMAIN_ID) else text(value, name)
 
@@ -28,15 +28,15 @@ def domain_key() -> Key:
     return Key(_domain, shapes.or_null(shapes.text()))
 
 
-def _description(value: Any, name: str) -> str:
+def _description(value: object, name: str) -> str:
     return projects_and_users.check_text(name, value or "")
 
 
-def _short_text(value: Any, name: str) -> str:
+def _short_text(value: object, name: str) -> str:
     return projects_and_users.check_text(name, value)
 
 
-def description_key(**options: Any) -> Key:
+def description_key(**options: Unpack[KeyOptions]) -> Key:
     """Return the key of a description; null stands for none."""
     return Key(_description, shapes.or_null(shapes.text()), **options)
 
@@ -50,16 +50,16 @@ READ_ONLY = frozenset(("id", "links", "options", "domain_id", "extra"))
 """Keys of a user or a project that clients send back and that have no effect."""
 
 
-def _parent(value: Any, name: str) -> str | None:
+def _parent(value: object, name: str) -> str | None:
     """Return the id of the project above; the default domain is above all of its own, and null stands for it."""
     return None if value in (None, DOMAIN_ID) else text(value, name)
 
 
-def _tags(value: Any, name: str) -> tuple[str, ...]:
+def _tags(value: object, name: str) -> tuple[str, ...]:
     return projects_and_users.check_tags(name, value)
 
 
-def _no_domain(value: Any, name: str) -> Any:
+def _no_domain(value: object, name: str) -> object:
     if value not in (None, False):
         raise InvalidInput(f"{name} must be false: no project acts as a domain; create one by POST /v3/domains")
     return ABSENT
@@ -71,7 +71,7 @@ class Extensible(Body):
     IS_OPEN = True
     UNUSED: frozenset[str] = READ_ONLY
 
-    def read(self, body: Mapping[str, Any]) -> dict[str, Any]:
+    def read(self, body: Mapping[str, object]) -> Values:
         """Return the values of the keys, and under `extra` the other attributes if there are any."""
         others = body.keys() - self.keys().keys() - self.UNUSED
         values = super().read(body)
@@ -156,7 +156,7 @@ class ChangedRole(Body):
     description = description_key(default=ABSENT)
 
 
-def _roles(value: Any, name: str) -> tuple[str, ...]:
+def _roles(value: object, name: str) -> tuple[str, ...]:
     """Return roles, each by its id or its name."""
     if not value:
         return ()
@@ -165,7 +165,7 @@ def _roles(value: Any, name: str) -> tuple[str, ...]:
     return tuple(str(role.get("id") or role.get("name")) for role in value)
 
 
-def _moment(value: Any, name: str) -> datetime:
+def _moment(value: object, name: str) -> datetime:
     try:
         moment = datetime.fromisoformat(text(value, name))
         moment = moment.replace(tzinfo=moment.tzinfo or UTC).astimezone(UTC)
@@ -176,7 +176,7 @@ def _moment(value: Any, name: str) -> datetime:
     return moment
 
 
-def _no_rules(value: Any, name: str) -> None:
+def _no_rules(value: object, name: str) -> None:
     if value:
         raise InvalidInput(f"{name} are not supported; omit them")
 

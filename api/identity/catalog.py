@@ -1,5 +1,6 @@
 """Service catalog: the URL of each service, in the forms that all OpenStack clients accept."""
 
+from collections.abc import Mapping
 from typing import Any, NoReturn
 from uuid import NAMESPACE_URL, uuid5
 
@@ -29,7 +30,7 @@ ONE_REGION: dict[str, object] = {"id": REGION, "description": "", "parent_region
 blueprint = Blueprint("identity-catalog", __name__, url_prefix="/identity/v3")
 
 
-def catalog(base_url: str) -> list[dict[str, Any]]:
+def catalog(base_url: str) -> list[dict[str, object]]:
     """Return the catalog as tokens contain it."""
     return [
         {
@@ -56,12 +57,12 @@ def _id(*words: str) -> str:
 
 
 @blueprint.get("/services")
-def services() -> dict[str, Any]:
+def services() -> dict[str, object]:
     return listing("services", [{**_service(one), "enabled": True} for one in _catalog()])
 
 
 @blueprint.get("/services/<service_id>")
-def service(service_id: str) -> dict[str, Any]:
+def service(service_id: str) -> dict[str, object]:
     result = [{**_service(one), "enabled": True} for one in _catalog() if one["id"] == service_id]
     if not result:
         raise NotFound(f"Could not find service: {service_id[:80]}.")
@@ -69,12 +70,12 @@ def service(service_id: str) -> dict[str, Any]:
 
 
 @blueprint.get("/endpoints")
-def endpoints() -> dict[str, Any]:
+def endpoints() -> dict[str, object]:
     return listing("endpoints", _endpoints())
 
 
 @blueprint.get("/endpoints/<endpoint_id>")
-def endpoint(endpoint_id: str) -> dict[str, Any]:
+def endpoint(endpoint_id: str) -> dict[str, object]:
     result = [one for one in _endpoints() if one["id"] == endpoint_id]
     if not result:
         raise NotFound(f"Could not find endpoint: {endpoint_id[:80]}.")
@@ -82,12 +83,12 @@ def endpoint(endpoint_id: str) -> dict[str, Any]:
 
 
 @blueprint.get("/regions")
-def regions() -> dict[str, Any]:
+def regions() -> dict[str, object]:
     return listing("regions", [ONE_REGION])
 
 
 @blueprint.get("/regions/<region_id>")
-def region(region_id: str) -> dict[str, Any]:
+def region(region_id: str) -> dict[str, object]:
     if region_id != REGION:
         raise NotFound(f"Could not find region: {region_id[:80]}.")
     return {"region": ONE_REGION}
@@ -106,7 +107,7 @@ def change(**_path: str) -> NoReturn:
 
 
 @blueprint.get("/auth/catalog")
-def own_catalog() -> dict[str, Any]:
+def own_catalog() -> dict[str, object]:
     return listing("catalog", _catalog())
 
 
@@ -114,11 +115,11 @@ def _catalog() -> list[dict[str, Any]]:
     return catalog(deployment().settings.base_url)
 
 
-def _endpoints() -> list[dict[str, Any]]:
+def _endpoints() -> list[dict[str, object]]:
     return [
         {**endpoint, "service_id": one["id"], "enabled": True} for one in _catalog() for endpoint in one["endpoints"]
     ]
 
 
-def _service(one: dict[str, Any]) -> dict[str, Any]:
+def _service(one: Mapping[str, object]) -> dict[str, object]:
     return {key: one[key] for key in ("id", "type", "name")}

@@ -2,9 +2,10 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from flask import Blueprint, request
+from flask.typing import ResponseReturnValue
 
 from api.body import read_object
 from api.identity import bodies, views
@@ -17,7 +18,7 @@ from climate.identity import roles as verbs
 from climate.identity.models import DOMAIN_ID, Role
 from climate.identity.store.assignments import Filter, Holder
 
-View = TypeVar("View", bound=Callable[..., Any])
+View = TypeVar("View", bound=Callable[..., ResponseReturnValue])
 
 blueprint = Blueprint("identity-roles", __name__, url_prefix="/identity/v3")
 

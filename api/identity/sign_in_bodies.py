@@ -1,12 +1,11 @@
 """Body of a sign-in: the proof of identity, and the scope of the token."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Unpack
 
 from api.identity.body_keys import below, text_key
 from api.schema import shapes
-from api.schema.body import Body, Key, as_given, part
+from api.schema.body import Body, Key, KeyOptions, Values, as_given, part
 from climate.domain.errors import InvalidInput, NotAuthenticated
 from climate.identity.authentication.sign_in import UNSCOPED
 from climate.identity.models import Scope, Who, WholeSystem
@@ -42,7 +41,7 @@ class Secret:
 Proof = Password | Token | Secret
 
 
-def _domain(value: Any, name: str) -> Who:
+def _domain(value: object, name: str) -> Who:
     """Return the domain of a user or a project, by its id or its name."""
     if not isinstance(value, dict):
         raise InvalidInput(f"{name} must be an object")
@@ -86,14 +85,14 @@ class UserByName(ByName):
     password = text_key(required=True)
 
 
-def _who(given: Mapping[str, Any]) -> Who:
+def _who(given: Values) -> Who:
     return Who(id=given["id"]) if "id" in given else Who(name=given["name"], domain=given.get("domain"))
 
 
-def _either(by_id: Body, by_name: Body, **options: Any) -> Key:
+def _either(by_id: Body, by_name: Body, **options: Unpack[KeyOptions]) -> Key:
     """Return a key whose value has the first schema if it has an id, otherwise the second."""
 
-    def read(value: Any, name: str) -> dict[str, Any]:
+    def read(value: object, name: str) -> Values:
         has_id = isinstance(value, dict) and value.get("id") is not None
         return (by_id if has_id else by_name).read_value(value, name)
 
@@ -171,7 +170,7 @@ class SecretIdentity(Identity):
 IDENTITIES = {"password": PasswordIdentity(), "token": TokenIdentity(), "application_credential": SecretIdentity()}
 
 
-def _proof(value: Any, name: str) -> Proof:
+def _proof(value: object, name: str) -> Proof:
     if not isinstance(value, dict):
         raise InvalidInput(f"{name} must be an object")
     method = next((method for method in IDENTITIES if value.get("methods") == [method]), None)
@@ -204,7 +203,7 @@ SYSTEM: shapes.Schema = {
 }
 
 
-def _scope(value: Any) -> Scope | None:
+def _scope(value: object) -> Scope | None:
     """Return the project, the system, UNSCOPED, or None for the default of the user."""
     if value is None:
         return None
@@ -232,7 +231,7 @@ class Auth(Body):
 AUTH = below("auth", Auth())
 
 
-def sign_in(body: Mapping[str, Any]) -> tuple[Proof, Scope | None]:
+def sign_in(body: Values) -> tuple[Proof, Scope | None]:
     """Return the proof of identity and the scope: a project, the system, UNSCOPED, or None for the user's default."""
     given = AUTH.read(body)
     proof, scope = given["proof"], given["scope"]

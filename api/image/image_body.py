@@ -1,20 +1,17 @@
 """Bodies of images: creation, and changes by JSON patch."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any
 from uuid import uuid4
 
 from api.compute import body_keys as keys
 from api.compute import validation
 from api.request_context import caller
 from api.schema import shapes
-from api.schema.body import ABSENT, Body, Key, as_given
+from api.schema.body import ABSENT, Body, Key, Values, as_given
 from climate.compute.models.image import COMMUNITY, PRIVATE, PUBLIC, QUEUED, SHARED, Image
 from climate.domain.errors import Conflict, Forbidden, InvalidInput
-
-Values = dict[str, Any]
 
 FORMATS = ("raw", "qcow2", "vhd", "vhdx", "vmdk", "vdi", "iso", "ploop", "aki", "ari", "ami")
 CONTAINERS = ("bare", "ovf", "ova", "aki", "ari", "ami", "docker", "compressed")
@@ -40,11 +37,11 @@ RESERVED = "os_glance_"
 """Beginning of the names of properties that only the image service may set."""
 
 
-def _name(value: Any, field: str) -> str:
+def _name(value: object, field: str) -> str:
     return "" if value in (None, "") else validation.name(value, field)
 
 
-def _visibility(value: Any, field: str) -> str:
+def _visibility(value: object, field: str) -> str:
     if value not in VISIBILITIES:
         raise InvalidInput(f"{field} must be one of {', '.join(VISIBILITIES)}")
     if value == PUBLIC and not caller().is_admin:
@@ -52,7 +49,7 @@ def _visibility(value: Any, field: str) -> str:
     return str(value)
 
 
-def _owner(value: Any, field: str) -> str:
+def _owner(value: object, field: str) -> str:
     owner = validation.name(value, field)
     if not caller().is_admin:
         raise Forbidden("Only administrators change the owner of an image.")
@@ -62,7 +59,7 @@ def _owner(value: Any, field: str) -> str:
 def _format_key(*words: str) -> Key:
     """Return a key whose value is one of these words or null."""
 
-    def read(value: Any, field: str) -> str:
+    def read(value: object, field: str) -> str:
         if value not in words:
             raise InvalidInput(f"{field} must be one of {', '.join(words)}")
         return str(value)
@@ -70,13 +67,13 @@ def _format_key(*words: str) -> Key:
     return Key(read, shapes.one_of(*words), default=ABSENT).or_null()
 
 
-def _flag(value: Any, field: str) -> bool:
+def _flag(value: object, field: str) -> bool:
     if not isinstance(value, bool):
         raise InvalidInput(f"{field} must be true or false")
     return value
 
 
-def _tags(value: Any, field: str) -> tuple[str, ...]:
+def _tags(value: object, field: str) -> tuple[str, ...]:
     if not isinstance(value, list) or len(value) > MOST_TAGS:
         raise InvalidInput(f"{field} must be a list of at most {MOST_TAGS} texts")
     return tuple(sorted({tag(text) for text in value}))
@@ -108,7 +105,7 @@ class NewImage(Body):
     owner = keys.name(default=ABSENT)
 
 
-def _path(value: Any, field: str) -> str:
+def _path(value: object, field: str) -> str:
     if not isinstance(value, str) or not _POINTER.fullmatch(value):
         raise InvalidInput(CHANGE)
     return value[1:].replace("~1", "/").replace("~0", "~")
@@ -152,7 +149,7 @@ def new(body: Values) -> Image:
     return _set(first, {key: value for key, value in body.items() if key not in CHOSEN})
 
 
-def changed(image: Image, operations: Any) -> Image:
+def changed(image: Image, operations: object) -> Image:
     """Return the image after a JSON patch; InvalidInput, Forbidden, Conflict for keys that do not exist."""
     if not isinstance(operations, list) or len(operations) > 100:
         raise InvalidInput("The body must be a list of at most 100 changes")
@@ -161,7 +158,7 @@ def changed(image: Image, operations: Any) -> Image:
     return image
 
 
-def of_old_patch(operations: Any) -> Any:
+def of_old_patch(operations: object) -> object:
     """Return the changes of a patch of version 2.0 in the form of 2.1; what is no change stays as it is."""
     if not isinstance(operations, list):
         return operations
@@ -197,12 +194,12 @@ def check_properties(names: Iterable[str]) -> None:
     check_names(names)
 
 
-def tag(text: Any) -> str:
+def tag(text: object) -> str:
     """Return a tag of an image; InvalidInput."""
     return validation.name(text, "tag")
 
 
-def _change(image: Image, operation: Any) -> Image:
+def _change(image: Image, operation: object) -> Image:
     if not isinstance(operation, dict):
         raise InvalidInput(CHANGE)
     given = PATCH.read(operation)
@@ -222,7 +219,7 @@ def _without(image: Image, key: str) -> Image:
     return replace(image, properties={name: text for name, text in image.properties.items() if name != key})
 
 
-def _set(image: Image, values: Mapping[str, Any]) -> Image:
+def _set(image: Image, values: Values) -> Image:
     check_names(values)
     own = ATTRIBUTES.read(values)
     if image.status != QUEUED and {"disk_format", "container_format"} & own.keys():

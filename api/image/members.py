@@ -1,7 +1,5 @@
 """Members of images: the projects that an image is shared with."""
 
-from typing import Any
-
 from flask import Blueprint
 
 from api.body import read_object
@@ -12,7 +10,7 @@ from api.schema.body import Body
 from climate.compute.images import members
 from climate.compute.models.image_member import MEMBER_STATUSES, Member
 
-View = dict[str, Any]
+View = dict[str, object]
 
 blueprint = Blueprint("image-members", __name__, url_prefix="/image/v2/images/<image_id>/members")
 

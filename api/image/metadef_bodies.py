@@ -1,12 +1,12 @@
 """Bodies of metadata definitions: namespaces, objects, properties, tags, and associations with resource types."""
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Unpack
 
 from api.compute import body_keys as keys
 from api.compute import validation
 from api.schema import shapes
-from api.schema.body import ABSENT, Body, Key, as_given
+from api.schema.body import ABSENT, Body, Key, KeyOptions, Values, as_given
 from climate.compute.models.metadef import (
     MOST,
     OBJECTS,
@@ -19,8 +19,6 @@ from climate.compute.models.metadef import (
 )
 from climate.domain.errors import InvalidInput
 
-Values = dict[str, Any]
-
 TYPES = ("array", "boolean", "integer", "number", "object", "string", "null")
 """Types of the values of a property, as JSON schema names them."""
 
@@ -28,19 +26,19 @@ LONGEST = 4096
 UNKNOWN = "Unknown key {first}: there are {known}"
 
 
-def _name(value: Any, field: str) -> str:
+def _name(value: object, field: str) -> str:
     name = validation.name(value, field)
     if "/" in name:
         raise InvalidInput(f"{field} must be a text without '/', got {name[:80]!r}")
     return name
 
 
-def name_key(**options: Any) -> Key:
+def name_key(**options: Unpack[KeyOptions]) -> Key:
     """Return a key whose value is the name of a definition, which is a part of paths."""
     return Key(_name, shapes.name() | {"pattern": "^[^/]+$"}, **options)
 
 
-def _text(value: Any, field: str) -> str:
+def _text(value: object, field: str) -> str:
     if not isinstance(value, str) or len(value) > LONGEST:
         raise InvalidInput(f"{field} must be a text of at most {LONGEST} characters")
     return value
@@ -50,8 +48,8 @@ def _text_key() -> Key:
     return Key(_text, shapes.text(LONGEST), default=ABSENT).or_null()
 
 
-def _list_key(what: str, fits: Callable[[Any], bool], shape: shapes.Schema) -> Key:
-    def read(value: Any, field: str) -> list[Any]:
+def _list_key(what: str, fits: Callable[[object], bool], shape: shapes.Schema) -> Key:
+    def read(value: object, field: str) -> list[object]:
         if not isinstance(value, list) or len(value) > MOST or not all(fits(one) for one in value):
             raise InvalidInput(f"{field} must be a list of at most {MOST} {what}")
         return value
@@ -63,13 +61,13 @@ def _texts_key() -> Key:
     return _list_key("texts", lambda one: isinstance(one, str), shapes.text())
 
 
-def _number(value: Any, field: str) -> Any:
+def _number(value: object, field: str) -> object:
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise InvalidInput(f"{field} must be a number")
     return value
 
 
-def _object(value: Any, field: str) -> Any:
+def _object(value: object, field: str) -> object:
     if not isinstance(value, dict):
         raise InvalidInput(f"{field} must be an object")
     return value
@@ -108,7 +106,7 @@ class NamedProperty(Property):
 PROPERTY, NAMED_PROPERTY = Property(), NamedProperty()
 
 
-def _properties(value: Any, field: str) -> dict[str, Values]:
+def _properties(value: object, field: str) -> dict[str, Values]:
     if not isinstance(value, dict) or len(value) > MOST:
         raise InvalidInput(f"{field} must be an object of at most {MOST} properties")
     return {_name(name, field): PROPERTY.read_value(one, f"{field}.{name[:80]}") for name, one in value.items()}
@@ -156,13 +154,13 @@ PARTS: Mapping[str, Body] = {
 """Body of a part by its kind."""
 
 
-def part(kind: str, body: Mapping[str, Any]) -> tuple[str, Part]:
+def part(kind: str, body: Mapping[str, object]) -> tuple[str, Part]:
     """Return the name of a part and its values; InvalidInput."""
     values = PARTS[kind].read(body)
     return values.pop("name"), values
 
 
-def parts(kind: str, value: Any, field: str) -> dict[str, Part]:
+def parts(kind: str, value: object, field: str) -> dict[str, Part]:
     """Return the parts of a list by name; InvalidInput, also for a name that is there twice."""
     if not isinstance(value, list) or not all(isinstance(one, dict) for one in value):
         raise InvalidInput(f"{field} must be a list of objects")
@@ -172,7 +170,7 @@ def parts(kind: str, value: Any, field: str) -> dict[str, Part]:
     return dict(read)
 
 
-def _parts_key(kind: str, **options: Any) -> Key:
+def _parts_key(kind: str, **options: Unpack[KeyOptions]) -> Key:
     shape = shapes.listing(PARTS[kind].shape(), MOST)
     return Key(lambda value, field: parts(kind, value, field), shape, **options)
 

@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 from flask import Blueprint, request
 
@@ -16,7 +15,7 @@ from api.request_context import caller, compute, here
 from climate.compute.images import metadefs
 from climate.compute.models.metadef import KINDS, RESOURCE_TYPES, TAGS, Namespace
 
-View = dict[str, Any]
+View = dict[str, object]
 
 blueprint = Blueprint("image-metadefs", __name__, url_prefix="/image/v2/metadefs")
 
@@ -167,7 +166,7 @@ def _find(namespace: str) -> Namespace:
     return metadefs.get(compute(), namespace, validation.own_project())
 
 
-def _given(kind: str) -> tuple[str, dict[str, Any]]:
+def _given(kind: str) -> tuple[str, dict[str, object]]:
     validation.may_administer()
     name, part = bodies.part(kind, read_object())
     return name, dict(part)

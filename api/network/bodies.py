@@ -1,14 +1,12 @@
 """Bodies of the Network API: networks, subnets, floating IPs and quotas."""
 
-from typing import Any
-
 from api.compute import body_keys as keys
 from api.compute import validation
 from api.compute.networks import ip_validation
 from api.network import views
 from api.request_context import caller
 from api.schema import shapes
-from api.schema.body import ABSENT, Below, Body, Ignored, Key, as_given
+from api.schema.body import ABSENT, Below, Body, Ignored, Key, Values, as_given
 from climate.domain.errors import Forbidden, InvalidInput
 
 TYPE, SEGMENT, PHYSICAL = "provider:network_type", "provider:segmentation_id", "provider:physical_network"
@@ -24,16 +22,16 @@ ROUTE = 'host_routes must be like [{"destination": "10.9.0.0/24", "nexthop": "10
 MOST_ROUTES = 20
 TEXT = shapes.text(255, pattern=r"^[^\x00-\x1f\x7f\x85\u2028\u2029]*$")
 
-Stretches = tuple[tuple[Any, Any], ...]
+Stretches = tuple[tuple[object, object], ...]
 
 
-def _entries(value: Any, field: str) -> list[Any]:
+def _entries(value: object, field: str) -> list[object]:
     if not isinstance(value, list) or len(value) > MOST_ENTRIES:
         raise InvalidInput(f"{field} must be a list of at most {MOST_ENTRIES} entries")
     return value
 
 
-def _project(value: Any, field: str) -> str | None:
+def _project(value: object, field: str) -> str | None:
     return None if value in (None, "") else validation.name(value, field)
 
 
@@ -42,44 +40,44 @@ def project_key() -> Key:
     return Key(_project, shapes.or_null(shapes.name()))
 
 
-def _description(value: Any, field: str) -> str:
+def _description(value: object, field: str) -> str:
     return validation.description(value, field) or ""
 
 
-def one_line(value: Any, field: str) -> str:
+def one_line(value: object, field: str) -> str:
     """Return a text of one line, which may be empty; InvalidInput."""
     if value is not None and (not isinstance(value, str) or "\n" in value):
         raise InvalidInput(f"{field} must be a text of at most 255 characters in one line")
     return validation.description(value, field) or ""
 
 
-def _up(value: Any, field: str) -> bool:
+def _up(value: object, field: str) -> bool:
     if not validation.flag(value, field):
         raise InvalidInput(f"{field} cannot be false: networks are always up")
     return True
 
 
-def _type(value: Any, field: str) -> str:
+def _type(value: object, field: str) -> str:
     if not isinstance(value, str) or value not in TYPES:
         raise InvalidInput(f"{field} must be {' or '.join(TYPES)}, not {str(value)[:40]!r}")
     return value
 
 
-def _text_address(value: Any, field: str) -> str:
+def _text_address(value: object, field: str) -> str:
     return str(ip_validation.address(value, field))
 
 
-def _addresses(value: Any, field: str) -> tuple[Any, ...]:
+def _addresses(value: object, field: str) -> tuple[object, ...]:
     return tuple(ip_validation.address(entry, field) for entry in _entries(value, field))
 
 
-def _version(value: Any, field: str) -> int:
+def _version(value: object, field: str) -> int:
     if value not in (4, "4"):
         raise InvalidInput(f"{field} must be 4; CLIMATE_USE_IPV6 adds IPv6 prefixes")
     return 4
 
 
-def _cidr(value: Any, field: str) -> Any:
+def _cidr(value: object, field: str) -> object:
     network = ip_validation.cidr(value, field)
     if network.prefixlen > 30:
         raise InvalidInput(f"{field} {network} has no room for a gateway and a server")
@@ -99,11 +97,11 @@ class Stretch(Body):
 RANGE = Stretch()
 
 
-def _stretches(value: Any, field: str) -> Stretches:
+def _stretches(value: object, field: str) -> Stretches:
     return tuple(_stretch(entry) for entry in _entries(value or [], field))
 
 
-def _stretch(entry: Any) -> tuple[Any, Any]:
+def _stretch(entry: object) -> tuple[object, object]:
     if not isinstance(entry, dict):
         raise InvalidInput(STRETCH)
     addresses = RANGE.read(entry)
@@ -160,7 +158,7 @@ class HostRoute(Body):
 ONE_ROUTE = HostRoute()
 
 
-def _routes(value: Any, field: str) -> tuple[tuple[Any, Any], ...]:
+def _routes(value: object, field: str) -> tuple[tuple[object, object], ...]:
     entries = [] if value is None else value
     if not isinstance(entries, list) or len(entries) > MOST_ROUTES or not all(isinstance(one, dict) for one in entries):
         raise InvalidInput(f"{ROUTE}, with at most {MOST_ROUTES} entries")
@@ -220,7 +218,7 @@ class NewFloatingIp(ChangedFloatingIp):
     subnet_id = Key(as_given, shapes.or_null(shapes.uuid()))
 
 
-def _tags(value: Any, field: str) -> list[str]:
+def _tags(value: object, field: str) -> list[str]:
     return sorted({validation.name(entry, field) for entry in _entries(value, field)})
 
 
@@ -259,7 +257,7 @@ FLOATING, CHANGED_FLOATING = _below("floatingip", NewFloatingIp()), _below("floa
 TAGS = Tags()
 
 
-def project(given: dict[str, Any]) -> str | None:
+def project(given: Values) -> str | None:
     """Return the project in a body; other users than administrators may name only their own."""
     named = {given[key] for key in ("project_id", "tenant_id") if given[key] is not None}
     if len(named) > 1:

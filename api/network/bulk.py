@@ -1,7 +1,5 @@
 """Bodies that create one resource, or several of a kind at once."""
 
-from typing import Any
-
 from api.schema.body import Below, Values
 from api.schema.shapes import Schema, below, listing
 from climate.domain.errors import InvalidInput
@@ -10,7 +8,7 @@ MOST = 100
 """Most resources of one request."""
 
 
-def entries(body: dict[str, Any], key: str, one: Below) -> tuple[list[Values], bool]:
+def entries(body: Values, key: str, one: Below) -> tuple[list[Values], bool]:
     """Return the resources in a body, below `key` or below its plural, and whether it was the plural. InvalidInput."""
     many = body.get(f"{key}s")
     if many is None or key in body:

@@ -1,7 +1,6 @@
 """Bodies of ports in the Network API."""
 
 import re
-from typing import Any
 
 from api.compute import body_keys as keys
 from api.compute import validation
@@ -23,7 +22,7 @@ OF_NETWORK = "network:"
 PROPERTIES = ("name", "description", "admin_up", "device_id", "device_owner", "named_host")
 
 
-def _mac(value: Any, field: str) -> str:
+def _mac(value: object, field: str) -> str:
     if not isinstance(value, str) or not re.match(MAC, value):
         raise InvalidInput(f"{field} must be like 02:16:3e:00:00:01")
     mac = value.lower()
@@ -45,7 +44,7 @@ class FixedAddress(Body):
 ENTRY = FixedAddress()
 
 
-def _fixed_ips(value: Any, field: str) -> tuple[FixedIp, ...]:
+def _fixed_ips(value: object, field: str) -> tuple[FixedIp, ...]:
     if not isinstance(value, list) or len(value) > MOST_ADDRESSES or not all(isinstance(one, dict) for one in value):
         raise InvalidInput(f"{FIXED}, with at most {MOST_ADDRESSES} entries")
     return tuple(_fixed_ip(ENTRY.read(one)) for one in value)
@@ -57,23 +56,23 @@ def _fixed_ip(entry: Values) -> FixedIp:
     return FixedIp(entry["subnet_id"], None if entry["ip_address"] is None else str(entry["ip_address"]))
 
 
-def _groups(value: Any, field: str) -> tuple[str, ...]:
+def _groups(value: object, field: str) -> tuple[str, ...]:
     if not isinstance(value, list) or len(value) > MOST_GROUPS:
         raise InvalidInput(f"{field} must be a list of ids of security groups")
     return tuple(dict.fromkeys(validation.uuid(one, field) for one in value))
 
 
-def _nothing(value: Any, field: str) -> None:
+def _nothing(value: object, field: str) -> None:
     if value not in (None, [], {}):
         raise InvalidInput(f"{field} is not supported")
 
 
-def _secure(value: Any, field: str) -> None:
+def _secure(value: object, field: str) -> None:
     if value is not None and not validation.flag(value, field):
         raise InvalidInput(f"{field} cannot be false: the source addresses of all ports are checked")
 
 
-def _normal(value: Any, field: str) -> None:
+def _normal(value: object, field: str) -> None:
     if value not in (None, "normal"):
         raise InvalidInput(f"{field} must be normal")
 

@@ -1,12 +1,10 @@
 """Bodies of security groups and their rules."""
 
-from typing import Any
-
 from api.compute import body_keys as keys
 from api.compute import validation
 from api.compute.networks import security_rule_validation
 from api.schema import shapes
-from api.schema.body import ABSENT, Below, Body, Ignored, Key
+from api.schema.body import ABSENT, Below, Body, Ignored, Key, Values
 from climate.compute.models.security_group import DIRECTIONS, VERSIONS, SecurityRule
 from climate.domain.errors import InvalidInput
 
@@ -14,30 +12,30 @@ ANYTHING: shapes.Schema = {}
 HIGHEST_PORT = 65535
 
 
-def _description(value: Any, field: str) -> str:
+def _description(value: object, field: str) -> str:
     return validation.description(value, field) or ""
 
 
-def _direction(value: Any, field: str) -> str:
+def _direction(value: object, field: str) -> str:
     if value not in DIRECTIONS:
         raise InvalidInput(f"{field} must be {' or '.join(DIRECTIONS)}, not {str(value)[:40]!r}")
     return str(value)
 
 
-def _version(value: Any, field: str) -> int:
+def _version(value: object, field: str) -> int:
     if not isinstance(value, str) or value not in VERSIONS:
         raise InvalidInput(f"{field} must be {' or '.join(VERSIONS)}, not {str(value)[:40]!r}")
     return VERSIONS[value]
 
 
-def _number(value: Any, field: str) -> int:
+def _number(value: object, field: str) -> int:
     try:
         return validation.count(value, field, -1, HIGHEST_PORT)
     except InvalidInput as refusal:
         raise InvalidInput(f"Invalid value for port {str(value)[:40]}: {refusal}") from None
 
 
-def _remote_group(value: Any, field: str) -> str:
+def _remote_group(value: object, field: str) -> str:
     return validation.path_id(str(value), "Security group")
 
 
@@ -78,7 +76,7 @@ class NewRule(Body):
     tenant_id = Ignored(ANYTHING)
 
 
-def rule(given: dict[str, Any]) -> SecurityRule:
+def rule(given: Values) -> SecurityRule:
     """Return the rule of a body; InvalidInput for values that do not fit together."""
     keys_of_rule = ("group_id", "direction", "version", "protocol", "first", "last", "remote_cidr", "remote_group_id")
     wanted = {key: given[key] for key in keys_of_rule}

@@ -1,7 +1,5 @@
 """Subnets: each network has exactly one once it can be used."""
 
-from typing import Any
-
 from flask import Blueprint
 
 from api.body import read_object
@@ -10,6 +8,7 @@ from api.network import bodies, views
 from api.network.bulk import entries
 from api.network.filters import fitting, one, shown
 from api.request_context import caller, compute
+from api.schema.body import Values
 from climate.compute.errors import Conflict
 from climate.compute.network.networks_without_subnet import Range, Stretch
 from climate.compute.network.operations import subnets
@@ -17,7 +16,7 @@ from climate.compute.network.operations.subnets import Subnets
 from climate.compute.network.project_networks import Subnet
 from climate.domain.errors import InvalidInput
 
-Body = dict[str, Any]
+Body = dict[str, object]
 
 blueprint = Blueprint("network-subnets", __name__, url_prefix="/network/v2.0")
 
@@ -61,7 +60,7 @@ def create() -> tuple[Body, int]:
     return ({"subnets": made} if many else {"subnet": made[0]}), 201
 
 
-def _created(given: Body) -> Body:
+def _created(given: Values) -> Body:
     network_id = given["network_id"]
     if given.get("host_routes"):
         raise InvalidInput("host_routes are only supported for networks that projects create")
@@ -69,7 +68,7 @@ def _created(given: Body) -> Body:
     return next(row for row in rows if row["network_id"] == network_id)
 
 
-def _of_project(given: Body) -> Subnet:
+def _of_project(given: Values) -> Subnet:
     if given["enable_dhcp"] is False:
         raise InvalidInput("enable_dhcp cannot be false: networks of projects are served by DHCP")
     cidr = given["cidr"]
@@ -95,11 +94,11 @@ def change(subnet_id: str) -> Body:
     return {"subnet": _reshaped(subnet_id, given) if own is None else views.subnet(own)}
 
 
-def _changes(given: Body) -> Body:
+def _changes(given: Values) -> Body:
     return {field: given[key] for key, field in FIELDS.items() if key in given}
 
 
-def _reshaped(subnet_id: str, given: Body) -> Body:
+def _reshaped(subnet_id: str, given: Values) -> Body:
     """Update the allocation ranges of an external network; other subnets cannot be changed."""
     fixed = next((key for key in ("gateway_ip", "dns_nameservers", "host_routes") if key in given), None)
     if fixed is not None:
@@ -133,7 +132,7 @@ def _views(networks: Subnets) -> list[Body]:
     return [*map(views.subnet, networks.inside), *outside]
 
 
-def _range(given: Body) -> Range:
+def _range(given: Values) -> Range:
     """Return the range of a subnet; its gateway is the first address, unless the body names another or none (null)."""
     cidr = given["cidr"]
     return Range(cidr, given.get("gateway_ip", cidr[1]), given["dns_nameservers"], given["allocation_pools"])

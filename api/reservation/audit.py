@@ -1,7 +1,5 @@
 """Audit trail for administrators: changes of limits, pools, hosts, users and more, with their authors."""
 
-from typing import Any
-
 from flask.typing import ResponseReturnValue
 from marshmallow import RAISE, Schema, fields, validate
 
@@ -11,12 +9,10 @@ from api.reservation import pages
 from api.reservation.dates import Moment, date, out_date
 from api.reservation.ids import marker_number
 from api.reservation.leases.schema import LinkOut
-from api.reservation.view_decorator import PREFIX, Operation, serve
+from api.reservation.view_decorator import PREFIX, Operation, Read, serve
 from climate.domain.audit import Action, AuditKind
 from climate.service.journal import audit
 from climate.service.journal.audit import AuditEntry, AuditQuery
-
-Read = dict[str, Any]
 
 LONGEST = 255
 KINDS = [str(kind) for kind in AuditKind]
@@ -84,7 +80,7 @@ def list_audit(query: Read) -> ResponseReturnValue:
     return pages.listing("audit", audit.listed(climate(), caller(), wanted), part, _body)
 
 
-def _body(entry: AuditEntry) -> dict[str, Any]:
+def _body(entry: AuditEntry) -> dict[str, object]:
     change = entry.change
     return {
         "id": str(entry.position),

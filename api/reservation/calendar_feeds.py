@@ -1,7 +1,5 @@
 """Calendar feeds: created with a token, and read by calendar programs without one."""
 
-from typing import Any
-
 from flask import Response, current_app, request
 from flask.typing import ResponseReturnValue
 from marshmallow import RAISE, Schema, ValidationError, fields, validate
@@ -15,13 +13,11 @@ from api.reservation import pages
 from api.reservation.dates import out_stamp, stamp
 from api.reservation.ids import marker_id, path_id
 from api.reservation.leases.schema import LinkOut
-from api.reservation.view_decorator import PREFIX, Operation, Strict, nothing, serve
+from api.reservation.view_decorator import PREFIX, Operation, Read, Strict, nothing, serve
 from climate.domain.errors import NotFound
 from climate.service.calendars import feeds, ics
 from climate.service.calendars.feeds import Days
 from climate.store.notices.calendar_feeds import Feed, Scope
-
-Read = dict[str, Any]
 
 LONGEST_NAME = 80
 

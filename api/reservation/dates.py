@@ -53,14 +53,14 @@ class Moment(fields.String):
         self.now = now
 
     def deserialize(
-        self, value: Any, attr: str | None = None, data: Mapping[str, Any] | None = None, **more: Any
+        self, value: object, attr: str | None = None, data: Mapping[str, object] | None = None, **more: Any
     ) -> Any:
         """Return the date; like Blazar, null is an invalid date if the field does not allow null."""
         if value is None and not self.allow_none:
             raise self._refusal("null", attr)
         return super().deserialize(value, attr, data, **more)
 
-    def _deserialize(self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **more: Any) -> Any:
+    def _deserialize(self, value: Any, attr: str | None, data: Mapping[str, object] | None, **more: Any) -> Any:
         if self.now and value == NOW:
             return NOW
         try:

@@ -1,7 +1,6 @@
 """Limits of projects and their usage."""
 
 import re
-from typing import Any
 
 from flask.typing import ResponseReturnValue
 from marshmallow import RAISE, Schema, ValidationError, fields, validate, validates_schema
@@ -12,14 +11,12 @@ from api.reservation.leases.body import entry_body
 from api.reservation.leases.request_options import DryRun
 from api.reservation.leases.schema import HistoryAnswer, LeaseAt
 from api.reservation.unchanged_fields import Update, differing
-from api.reservation.view_decorator import PREFIX, Operation, Strict, nothing, serve
+from api.reservation.view_decorator import PREFIX, Operation, Read, Strict, nothing, serve
 from climate.domain.errors import InvalidInput, NotFound
 from climate.domain.limits import NO_LIMIT, SAYS, Limit
 from climate.service.admission import limits
 from climate.service.admission.limits import LimitUsage
 from climate.store.limits import DEFAULT
-
-Read = dict[str, Any]
 
 EVERYBODY = "default"
 """Name for all projects without their own limit."""
@@ -79,7 +76,7 @@ class LimitChanges(Update, Strict):
     host_hours = _bound(Limit.HOST_HOURS)
 
     @validates_schema(pass_original=True)
-    def _something(self, data: Read, original: Read, **_: Any) -> None:
+    def _something(self, data: Read, original: Read, **_: object) -> None:
         if not original:
             raise ValidationError(f"No limit is given; known are {', '.join(Limit)}")
 
@@ -197,7 +194,7 @@ def _answer(standings: list[LimitUsage]) -> Read:
     return {"limits": [_body(one) for one in standings]}
 
 
-def _body(one: LimitUsage) -> dict[str, Any]:
+def _body(one: LimitUsage) -> dict[str, object]:
     return {
         "name": str(one.limit),
         "value": one.value,

@@ -1,19 +1,15 @@
 """Mail preferences: the topics about which a user gets mail."""
 
-from typing import Any
-
 from flask.typing import ResponseReturnValue
 from marshmallow import RAISE, Schema, fields, validate
 
 from api.openapi import Blueprint
 from api.request_context import caller, climate
 from api.reservation.unchanged_fields import Update
-from api.reservation.view_decorator import PREFIX, Operation, Strict, serve
+from api.reservation.view_decorator import PREFIX, Operation, Read, Strict, serve
 from climate.domain.notifications import Topic
 from climate.service.notifications import mail
 from climate.service.notifications.mail import Preferences
-
-Read = dict[str, Any]
 
 PATH = "/mail-preferences"
 TOPICS = [str(topic) for topic in Topic]

@@ -1,6 +1,5 @@
 """Notifications of owners about their leases, and of administrators about their hosts."""
 
-from typing import Any
 from uuid import UUID
 
 from flask.typing import ResponseReturnValue
@@ -12,13 +11,11 @@ from api.reservation import pages
 from api.reservation.dates import Moment, date, out_date
 from api.reservation.ids import LONGEST_NUMBER, marker_number
 from api.reservation.leases.schema import LinkOut
-from api.reservation.view_decorator import PREFIX, Operation, serve
+from api.reservation.view_decorator import PREFIX, Operation, Read, serve
 from climate.domain.errors import NotFound
 from climate.service.notifications import delivery
 from climate.service.notifications.delivery import Listing
 from climate.store.notices.notifications import Kept
-
-Read = dict[str, Any]
 
 blueprint = Blueprint("notices", __name__, url_prefix=PREFIX, description="Notifications of owners and administrators.")
 
@@ -97,11 +94,11 @@ def resend_notice(notice_id: str, query: Read) -> ResponseReturnValue:
     return {"notice": _body(delivery.resend(climate(), caller(), int(notice_id)))}
 
 
-def _dead_body(kept: Kept) -> dict[str, Any]:
+def _dead_body(kept: Kept) -> dict[str, object]:
     return {**_body(kept), "audience": str(kept.notice.audience), "attempts": kept.attempts, "error": kept.error}
 
 
-def _body(kept: Kept) -> dict[str, Any]:
+def _body(kept: Kept) -> dict[str, object]:
     notice = kept.notice
     return {
         "id": str(kept.id),

@@ -37,7 +37,7 @@ def prepare(app: Flask) -> None:
     requests = [request_schema(plugin) for plugin in plugins]
     changes = [change_schema(plugin) for plugin in plugins]
 
-    def parts(self: Any, field: fields.Field[Any], **_: Any) -> dict[str, Any]:
+    def parts(self: Any, field: fields.Field[Any], **_: object) -> dict[str, object]:
         """Add the alternatives: a reservation has one plugin's schema, power settings have one driver's schema."""
         if isinstance(field, AskedReservation):
             return _one_of(self, requests, [plugin.resource_type for plugin in plugins])
@@ -63,7 +63,7 @@ def finish(app: Flask) -> None:
     schemas["HostChanges"].update(additionalProperties=removable, propertyNames=names, minProperties=1)
 
 
-def _one_of(converter: Any, schemas: list[Schema], types: list[str]) -> dict[str, Any]:
+def _one_of(converter: Any, schemas: list[Schema], types: list[str]) -> dict[str, object]:
     choices = [converter.resolve_nested_schema(schema) for schema in schemas]
     mapping = {name: choice["$ref"] for name, choice in zip(types, choices, strict=True)}
     return {"oneOf": choices, "discriminator": {"propertyName": "resource_type", "mapping": mapping}}

@@ -39,7 +39,7 @@ class Update(Schema):
     """Returns the answer of GET for the path of the request."""
 
     @pre_load
-    def _without_repeated(self, data: Body, **_: Any) -> Body:
+    def _without_repeated(self, data: Body, **_: object) -> Body:
         """Return the changes in a body that has read-only keys; other bodies stay as they are."""
         given = self.unwrapped(data)
         if self.reads is None or (given is data and not self.repeats(given)):
@@ -71,7 +71,9 @@ class Update(Schema):
         return differing(given, shown, self.read_only())
 
 
-def differing(given: Mapping[str, Any], shown: Mapping[str, Any], read_only: frozenset[str], of: str = "") -> Body:
+def differing(
+    given: Mapping[str, object], shown: Mapping[str, object], read_only: frozenset[str], of: str = ""
+) -> Body:
     """Return the keys with another value than `shown`; raise InvalidInput if any is read-only."""
     rest = {key: value for key, value in given.items() if key not in shown or not _same(value, shown[key])}
     wrong = sorted(read_only.intersection(rest))
@@ -80,17 +82,17 @@ def differing(given: Mapping[str, Any], shown: Mapping[str, Any], read_only: fro
     return rest
 
 
-def _refusal(name: str, value: Any, shown: Mapping[str, Any], key: str) -> str:
+def _refusal(name: str, value: Any, shown: Mapping[str, object], key: str) -> str:
     present = f"it is {_short(shown[key])}" if key in shown else "it is absent"
     return f"{name} cannot be set to {_short(value)}: {present}; leave it out, or send it as it is"
 
 
-def _short(value: Any) -> str:
+def _short(value: object) -> str:
     text = json.dumps(value, ensure_ascii=False)
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
 
 
-def _same(one: Any, other: Any) -> bool:
+def _same(one: object, other: object) -> bool:
     """Return whether two values are the same in JSON, where true is not 1."""
     if isinstance(one, bool) or isinstance(other, bool):
         return one is other

@@ -3,7 +3,6 @@
 import csv
 import io
 from datetime import timedelta
-from typing import Any
 
 from flask import Response, jsonify, request
 from flask.typing import ResponseReturnValue
@@ -13,12 +12,10 @@ from api.negotiation import answers
 from api.openapi import Blueprint
 from api.request_context import caller, climate
 from api.reservation.dates import Moment, date, maybe, out_date
-from api.reservation.view_decorator import PREFIX, Operation, Strict, serve
+from api.reservation.view_decorator import PREFIX, Operation, Read, Strict, serve
 from climate.service.usage import reports
 from climate.service.usage.reports import UsageReport, UsageRequest
 from climate.store.usage.reports import GroupBy, Per, UsageLine
-
-Read = dict[str, Any]
 
 JSON, CSV = "json", "csv"
 TEXT_CSV = "text/csv"
@@ -99,7 +96,7 @@ def _prefers_csv() -> bool:
     return request.accept_mimetypes.best_match(("application/json", TEXT_CSV)) == TEXT_CSV
 
 
-def _body(report: UsageReport, by: str) -> dict[str, Any]:
+def _body(report: UsageReport, by: str) -> dict[str, object]:
     return {
         "start": date(report.period.start),
         "end": date(report.period.end),
@@ -110,7 +107,7 @@ def _body(report: UsageReport, by: str) -> dict[str, Any]:
     }
 
 
-def _line(line: UsageLine) -> dict[str, Any]:
+def _line(line: UsageLine) -> dict[str, object]:
     return {
         "start": date(line.start),
         "key": line.key,

@@ -23,7 +23,10 @@ ALWAYS = (400, 401, 403, 406, 429, 503, 507)
 
 WITH_BODY = (413, 415)
 
-View = TypeVar("View", bound=Callable[..., Any])
+Read = dict[str, Any]
+"""Body, query or headers of a request as their schema has read them."""
+
+View = TypeVar("View", bound=Callable[..., object])
 
 
 class Strict(Schema):
@@ -63,7 +66,7 @@ class Operation:
     body: type[Schema] | None = None
     refuses: tuple[int, ...] = ()
     """Statuses of errors in addition to the common ones."""
-    example: Mapping[str, Any] = field(default_factory=dict)
+    example: Mapping[str, object] = field(default_factory=dict)
     """An example of a body."""
     shows: Reader | None = None
     """Returns what GET answers for the same path; a body that repeats it changes nothing."""
@@ -90,7 +93,7 @@ def nothing() -> ResponseReturnValue:
     return answer
 
 
-def _reading(blueprint: Blueprint, operation: Operation, view: Any) -> Any:
+def _reading(blueprint: Blueprint, operation: Operation, view: object) -> object:
     """Create the schemas once, because creating one costs more than reading with it."""
     read = blueprint.arguments
     if operation.body is not None:
@@ -108,11 +111,11 @@ def _body_schema(operation: Operation, schema: type[Schema]) -> Schema:
     return made
 
 
-def _unless_unchanged(view: Any) -> Any:
+def _unless_unchanged(view: Any) -> object:
     """Answer a body that repeats the answer of GET with that answer."""
 
     @wraps(view)
-    def answered(*args: Any, **kwargs: Any) -> Any:
+    def answered(*args: Any, **kwargs: Any) -> object:
         try:
             return view(*args, **kwargs)
         except Unchanged as same:
@@ -121,19 +124,19 @@ def _unless_unchanged(view: Any) -> Any:
     return answered
 
 
-def _for_allowed(action: str, view: Any) -> Any:
+def _for_allowed(action: str, view: Any) -> object:
     """Check the policy before the body, so that refused callers learn nothing about the body."""
 
     @wraps(view)
-    def guarded(*args: Any, **kwargs: Any) -> Any:
+    def guarded(*args: Any, **kwargs: Any) -> object:
         require(caller(), action)
         return view(*args, **kwargs)
 
     return guarded
 
 
-def _described(operation: Operation) -> dict[str, Any]:
-    responses: dict[int, Any] = {}
+def _described(operation: Operation) -> dict[str, object]:
+    responses: dict[int, object] = {}
     always = (400, 406) if operation.action is None else ALWAYS
     refusals = {*always, *operation.refuses, *(WITH_BODY if operation.body else ())}
     responses.update({status: HTTPStatus(status).name for status in sorted(refusals)})

@@ -3,7 +3,7 @@
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypedDict, Unpack
 
 from marshmallow import Schema, fields, missing
 
@@ -17,8 +17,17 @@ Shape = dict[str, Any]
 Values = dict[str, Any]
 """Values that a schema has read, by key."""
 
-ABSENT: Any = missing
+ABSENT: object = missing
 """Default of a key that is left out of the result if the body lacks it."""
+
+
+class KeyOptions(TypedDict, total=False):
+    """Options of a `Key` that do not depend on its type."""
+
+    key: str | None
+    named: str | None
+    default: object
+    required: bool
 
 
 class Key(fields.Field[Any]):
@@ -29,12 +38,12 @@ class Key(fields.Field[Any]):
 
     def __init__(
         self,
-        read: Callable[[Any, str], Any],
+        read: Callable[[object, str], object],
         shape: Shape,
         *,
         key: str | None = None,
         named: str | None = None,
-        default: Any = None,
+        default: object = None,
         required: bool = False,
     ) -> None:
         """Describe a key; `key` is its name in the body, and `named` its name in errors, if they differ.
@@ -56,7 +65,7 @@ class Key(fields.Field[Any]):
         self.shape = shapes.or_null(self.shape)
         return self
 
-    def deserialize(self, value: Any, attr: str | None = None, data: Any = None, **kwargs: Any) -> Any:
+    def deserialize(self, value: Any, attr: str | None = None, data: object = None, **kwargs: Any) -> object:
         """Return the value of the key, or the default if the body has none; InvalidInput."""
         given = self.default if value is missing else value
         if given is missing:
@@ -73,7 +82,7 @@ class Ignored(Key):
     def __init__(self, shape: Shape, *, key: str | None = None) -> None:
         super().__init__(as_given, shape, key=key, default=ABSENT)
 
-    def deserialize(self, value: Any, attr: str | None = None, data: Any = None, **kwargs: Any) -> Any:
+    def deserialize(self, value: object, attr: str | None = None, data: object = None, **kwargs: Any) -> object:
         """Leave the key out of the result."""
         return missing
 
@@ -127,7 +136,7 @@ class Body(Schema):
             shape["minProperties"] = 1
         return shapes.or_null(shape) if self.IS_NULLABLE else shape
 
-    def read(self, body: Mapping[str, Any]) -> dict[str, Any]:
+    def read(self, body: Mapping[str, object]) -> Values:
         """Return the values of a body by the attributes of its keys; InvalidInput for the first that is wrong."""
         self._check_keys(body)
         values = {}
@@ -138,7 +147,7 @@ class Body(Schema):
                 values[self._attributes[name]] = value
         return values
 
-    def read_value(self, value: Any, field: str) -> dict[str, Any]:
+    def read_value(self, value: object, field: str) -> Values:
         """Return the values of the object below a key; InvalidInput if it is no object, or a value is wrong."""
         if value is None and self.IS_NULLABLE:
             value = {}
@@ -146,7 +155,7 @@ class Body(Schema):
             raise InvalidInput(f"{field} must be an object")
         return self.read(value)
 
-    def _check_keys(self, body: Mapping[str, Any]) -> None:
+    def _check_keys(self, body: Mapping[str, object]) -> None:
         if self.EMPTY is not None and not body:
             raise InvalidInput(self.EMPTY)
         if self.UNKNOWN is not None and (unknown := sorted(body.keys() - self._keys.keys())):
@@ -172,7 +181,7 @@ class Below:
     is_open: bool = False
     """Whether other keys beside it are ignored, and not refused."""
 
-    def read(self, body: Mapping[str, Any]) -> dict[str, Any]:
+    def read(self, body: Mapping[str, object]) -> Values:
         """Return the values of the content; InvalidInput for another key beside it, or a wrong value."""
         other = next((name for name in sorted(body) if name != self.key), None)
         if other is not None and not self.is_open:
@@ -193,7 +202,7 @@ class Choice:
     refusal: str
     """Refusal of a body with another key, with several, or with none."""
 
-    def read(self, body: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+    def read(self, body: Mapping[str, object]) -> tuple[str, Values]:
         """Return the key and the values below it; InvalidInput."""
         key = next(iter(body), "")
         if len(body) != 1 or key not in self.contents:
@@ -208,11 +217,11 @@ class Choice:
         return {"anyOf": [shapes.below(key, form) for key, form in forms.items()]}
 
 
-def part(body: Body, **options: Any) -> Key:
+def part(body: Body, **options: Unpack[KeyOptions]) -> Key:
     """Return a key whose value is an object with a schema of its own."""
     return Key(body.read_value, body.shape(), **options)
 
 
-def as_given(value: Any, field: str) -> Any:
+def as_given(value: object, field: str) -> object:
     """Return the value unchanged: the operation checks it."""
     return value

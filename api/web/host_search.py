@@ -4,7 +4,6 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
 
 from api.request_context import caller, climate
 from api.reservation.leases import reservation_specs
@@ -33,7 +32,7 @@ class HostSearch:
     """Set for hosts that nobody was promised, until an ordinary lease needs them."""
 
     @property
-    def reservation(self) -> Mapping[str, Any]:
+    def reservation(self) -> Mapping[str, object]:
         """Return the reservation as a request has it."""
         return {
             "resource_type": "physical:host",

@@ -5,7 +5,6 @@ The cookie opens nothing beyond its token: both expire together, and a revoked t
 
 from collections.abc import Sequence
 from secrets import token_urlsafe
-from typing import Any
 
 from cryptography.fernet import InvalidToken
 from flask import Flask, Request, Response, current_app, g, session
@@ -35,11 +34,11 @@ class SealedSerializer:
         self._keys = keys
         self._json = TaggedJSONSerializer()
 
-    def dumps(self, value: dict[str, Any]) -> str:
+    def dumps(self, value: dict[str, object]) -> str:
         """Return the text of a cookie."""
         return self._keys.fernet().encrypt(self._json.dumps(value).encode()).decode()
 
-    def loads(self, text: str, max_age: int | None = None) -> dict[str, Any]:
+    def loads(self, text: str, max_age: int | None = None) -> dict[str, object]:
         """Return the session in a cookie. Raise BadSignature if it is forged, or older than `max_age` seconds."""
         for look_now in (False, True):  # another process may have just created a key
             try:

@@ -23,7 +23,7 @@ def notifier(engine: Engine) -> Tell:
     continues.
     """
 
-    def notify(kind: str, body: Mapping[str, Any]) -> None:
+    def notify(kind: str, body: Mapping[str, object]) -> None:
         try:
             with engine.begin() as conn:
                 notifications.add(conn, database_time(conn), [Notice(kind, _message(kind, body), body=body)])

@@ -90,7 +90,7 @@ def read(text: str) -> datetime:
     return when if when.tzinfo else when.replace(tzinfo=UTC)
 
 
-def shown(value: Any) -> Any:
+def shown(value: Any) -> object:
     """Return a time in an answer with its zone; any other value unchanged."""
     if not isinstance(value, str) or not ISO.fullmatch(value) or len(value) < len("2026-01-01T00:00"):
         return value
@@ -100,7 +100,7 @@ def shown(value: Any) -> Any:
         return value
 
 
-def instant(value: Any) -> datetime | None:
+def instant(value: object) -> datetime | None:
     """Return the time that a value of an answer is; None for any other value."""
     if not isinstance(value, str) or not ISO.fullmatch(value) or len(value) < len("2026-01-01T00:00"):
         return None
@@ -155,7 +155,7 @@ class SpanType(click.ParamType[timedelta]):
 
     name = "span"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> timedelta:
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> timedelta:
         if isinstance(value, timedelta):
             return value
         try:
@@ -168,7 +168,7 @@ DECISIONS = ("version", "at", "author", "decided", "request_id")
 """Columns of a history of decisions."""
 
 
-def decisions(history: Iterable[Mapping[str, Any]], key: str) -> list[dict[str, Any]]:
+def decisions(history: Iterable[Mapping[str, Any]], key: str) -> list[dict[str, object]]:
     """Return the rows of a history with author and decision, which is below `key` in the entries."""
     return [
         {
@@ -180,5 +180,5 @@ def decisions(history: Iterable[Mapping[str, Any]], key: str) -> list[dict[str, 
     ]
 
 
-def _value(value: Any) -> str:
+def _value(value: object) -> str:
     return "unset" if value is None else str(value)

@@ -94,7 +94,7 @@ def refusal(status: int, body: Any, headers: Mapping[str, str], request: str) ->
     limit = body.get("limit") if isinstance(body, dict) else None
     if status == 403 and (limit or "quota" in message.lower()):
         code = QUOTA
-    details: dict[str, Any] = {"status": status, "request": request, **({"limit": limit} if limit else {})}
+    details: dict[str, object] = {"status": status, "request": request, **({"limit": limit} if limit else {})}
     if headers.get("Retry-After"):
         details["retry_after"] = headers["Retry-After"]
     hint = "`climate limit list` shows the usage; request less, or ask an administrator for higher limits"

@@ -22,7 +22,7 @@ def part(text: str) -> str:
 
 
 def only(
-    kind: str, wanted: str, things: Iterable[dict[str, Any]], name: str = "name", called: str | None = None
+    kind: str, wanted: str, things: Iterable[dict[str, object]], name: str = "name", called: str | None = None
 ) -> dict[str, Any]:
     """Return the resource whose id, or else whose name, is `wanted`; `called` names its kind if its commands do not."""
     things = list(things)
@@ -37,17 +37,19 @@ def only(
     raise _ambiguous(f"{number} are called {wanted!r}" if listed else f"the ids of {number} begin so", chosen)
 
 
-def _ambiguous(said: str, chosen: Sequence[dict[str, Any]]) -> Failure:
+def _ambiguous(said: str, chosen: Sequence[dict[str, object]]) -> Failure:
     """Return the failure of a name or a beginning of an id that several resources have."""
     ids = [str(thing["id"]) for thing in chosen]
     return Failure(f"{said}: {', '.join(ids)}", CONFLICT, "give the id", details={"ids": ids})
 
 
-def _with_id(things: Sequence[dict[str, Any]], wanted: str) -> list[dict[str, Any]]:
+def _with_id(things: Sequence[dict[str, object]], wanted: str) -> list[dict[str, object]]:
     return [thing for thing in things if str(thing.get("id")) == wanted]
 
 
-def whole_id(kind: str, wanted: str, things: Callable[[], Iterable[dict[str, Any]]], called: str | None = None) -> str:
+def whole_id(
+    kind: str, wanted: str, things: Callable[[], Iterable[dict[str, object]]], called: str | None = None
+) -> str:
     """Return the id among `things` that begins so; a whole id needs no request, and the server refuses other texts."""
     if not SHORT.fullmatch(wanted) or UUID.fullmatch(wanted):
         return wanted
@@ -57,7 +59,7 @@ def whole_id(kind: str, wanted: str, things: Callable[[], Iterable[dict[str, Any
 def reservation_id(client: "Client", wanted: str) -> str:
     """Return the id of a reservation by its beginning."""
 
-    def held() -> Iterator[dict[str, Any]]:
+    def held() -> Iterator[dict[str, object]]:
         for lease in client.pages("reservation", "/leases", "leases"):
             yield from lease["reservations"]
 
@@ -79,11 +81,11 @@ def lease(client: "Client", wanted: str) -> dict[str, Any]:
     return only("lease", wanted, called)
 
 
-def _named(things: Iterable[dict[str, Any]], wanted: str) -> bool:
+def _named(things: Iterable[dict[str, object]], wanted: str) -> bool:
     return any(thing.get("name") == wanted for thing in things)
 
 
-def lease_by_id(client: "Client", lease_id: str) -> dict[str, Any]:
+def lease_by_id(client: "Client", lease_id: str) -> dict[str, object]:
     """Return a lease by its id."""
     try:
         return dict(client.json("reservation", "GET", f"/leases/{part(lease_id)}")["lease"])
@@ -132,7 +134,7 @@ def server(client: "Client", wanted: str, everywhere: bool = False) -> dict[str,
     return only("server", wanted, called)
 
 
-def server_by_id(client: "Client", server_id: str) -> dict[str, Any]:
+def server_by_id(client: "Client", server_id: str) -> dict[str, object]:
     """Return a server by its id."""
     return dict(client.json("compute", "GET", f"/servers/{part(server_id)}")["server"])
 

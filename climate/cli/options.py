@@ -12,10 +12,10 @@ from climate.cli.connection.session import current
 from climate.cli.dates import SpanType
 
 FORMATS = ("table", "json", "yaml", "csv", "value")
-F = TypeVar("F", bound=Callable[..., Any])
+F = TypeVar("F", bound=Callable[..., object])
 
 
-def _keep(context: click.Context, parameter: click.Parameter, value: Any) -> None:
+def _keep(context: click.Context, parameter: click.Parameter, value: object) -> None:
     if parameter.name:
         setattr(current(), parameter.name, value)
 
@@ -84,7 +84,7 @@ class PairType(click.ParamType[tuple[str, str]]):
 
     name = "key=value"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, str]:
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, str]:
         if isinstance(value, tuple):
             return (str(value[0]), str(value[1]))
         key, equals, rest = str(value).partition("=")
@@ -102,7 +102,7 @@ class JsonType(click.ParamType[Any]):
         self.types = types
         self.wanted = wanted
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> object:
         if not isinstance(value, str):
             return value
         try:
@@ -122,7 +122,7 @@ class ReservationType(JsonType):
     def __init__(self) -> None:
         super().__init__(dict, wanted="object")
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> object:
         if not isinstance(value, str) or value.lstrip().startswith("{"):
             return super().convert(value, param, ctx)
         pairs = [part.partition("=") for part in re.split(r",(?=[a-z_]+=)", value)]
@@ -132,7 +132,7 @@ class ReservationType(JsonType):
         return {key: _plain(key, text) for key, _, text in pairs}
 
 
-def _plain(key: str, text: str) -> Any:
+def _plain(key: str, text: str) -> object:
     """Return a number, a list or a boolean if the text is one; requirements stay texts."""
     if key.endswith("_properties"):
         return text

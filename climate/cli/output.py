@@ -14,10 +14,10 @@ from climate.cli.tables import Look, fields, left_out, names_first, table
 CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 """Control characters that could change the terminal or the direction of the text."""
 
-EMPTY: tuple[Any, ...] = (None, "", [], {})
+EMPTY: tuple[object, ...] = (None, "", [], {})
 """Values that a table of fields leaves out."""
 
-Record = Mapping[str, Any]
+Record = Mapping[str, object]
 
 
 WHOLE = Look()
@@ -74,7 +74,7 @@ def without_room(rows: Iterable[Record], columns: Sequence[str], look: Look) -> 
     return left_out(names_first(columns), [_utc(row) for row in rows], look, _cell)
 
 
-def _only(row: Record, columns: Sequence[str]) -> dict[str, Any]:
+def _only(row: Record, columns: Sequence[str]) -> dict[str, object]:
     return {name: row.get(name) for name in columns} if columns else dict(row)
 
 
@@ -107,7 +107,7 @@ def _utc(value: Any) -> Any:
     return shown(value)
 
 
-def _cell(value: Any) -> str:
+def _cell(value: object) -> str:
     if value is None:
         return ""
     if isinstance(value, bool | dict | list):
@@ -126,12 +126,12 @@ def _tall(value: Any) -> str:
     return "\n".join(map(_cell, value)) if _are_all(value, str) else _cell(value)
 
 
-def _are_all(value: Any, kind: type) -> bool:
+def _are_all(value: object, kind: type) -> bool:
     """Return whether a value is a list of values of that kind, and not empty."""
     return isinstance(value, list) and bool(value) and all(isinstance(inner, kind) for inner in value)
 
 
-def _dump(form: str, data: Any) -> str:
+def _dump(form: str, data: object) -> str:
     if form == "json":
         return json.dumps(data, indent=2, ensure_ascii=False) + "\n"
     import yaml

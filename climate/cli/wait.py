@@ -20,9 +20,9 @@ class Goal:
     """A state to wait for: `look` returns a resource or None if it is gone; the other fields judge it."""
 
     what: str
-    look: Callable[[], dict[str, Any] | None]
-    reached: Callable[[dict[str, Any] | None], bool]
-    failed: Callable[[dict[str, Any] | None], str | None] = lambda thing: None
+    look: Callable[[], dict[str, object] | None]
+    reached: Callable[[dict[str, object] | None], bool]
+    failed: Callable[[dict[str, object] | None], str | None] = lambda thing: None
     """Function that returns why the goal cannot be reached any more, or None."""
     advice: str = "ask the administrator"
     """Hint of the failure when the goal cannot be reached any more."""
@@ -37,13 +37,13 @@ def wait(session: Session, goal: Goal, timeout: float, patience: float = PATIENC
         raise
 
 
-def _wait(session: Session, goal: Goal, timeout: float, patience: float) -> dict[str, Any]:
+def _wait(session: Session, goal: Goal, timeout: float, patience: float) -> dict[str, object]:
     progress = Progress(goal.what, time.monotonic())
     with _display(session, progress):
         return poll(goal, timeout, patience, progress.show)
 
 
-def poll(goal: Goal, timeout: float, patience: float, show: Callable[[str], None]) -> dict[str, Any]:
+def poll(goal: Goal, timeout: float, patience: float, show: Callable[[str], None]) -> dict[str, object]:
     """Return the resource as `wait` does, and pass each state that was seen to `show`."""
     began, pause, thing = time.monotonic(), FIRST_PAUSE, goal.look()
     while not goal.reached(thing):
@@ -61,7 +61,7 @@ def poll(goal: Goal, timeout: float, patience: float, show: Callable[[str], None
     return thing or {}
 
 
-def _look(goal: Goal, show: Callable[[str], None], patience: float) -> dict[str, Any] | None:
+def _look(goal: Goal, show: Callable[[str], None], patience: float) -> dict[str, object] | None:
     """Return the resource; a server that cannot be reached is asked again until the patience has ended."""
     began = time.monotonic()
     while True:

@@ -388,7 +388,7 @@ class Client(AbstractContextManager["Client"]):
             return self.http.now().replace(microsecond=0)
 
     def _send(self, method: str, path: str, body: object = None, key: str | None = None) -> dict[str, Any]:
-        sent: dict[str, Any] = {} if body is None else {"json": body}
+        sent: dict[str, object] = {} if body is None else {"json": body}
         if key is not None:
             sent["headers"] = {"Idempotency-Key": key}
         with translated():
@@ -448,7 +448,7 @@ def _utc(time: datetime, name: str) -> datetime:
     return time
 
 
-def _there(look: Callable[[], dict[str, Any]]) -> dict[str, Any] | None:
+def _there(look: Callable[[], dict[str, object]]) -> dict[str, object] | None:
     try:
         return look()
     except Failure as failure:

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
 
 from climate.cli.errors import CONFLICT, NOT_ALLOWED, NOT_FOUND, QUOTA, TIMEOUT, UNREACHABLE, USAGE, Failure
 
@@ -10,10 +9,10 @@ from climate.cli.errors import CONFLICT, NOT_ALLOWED, NOT_FOUND, QUOTA, TIMEOUT,
 class ClientError(Exception):
     """A request failed. `hint` says what to do, and `request_id` is that of the server's log."""
 
-    def __init__(self, message: str, hint: str = "", request_id: str = "", details: Mapping[str, Any] | None = None):
+    def __init__(self, message: str, hint: str = "", request_id: str = "", details: Mapping[str, object] | None = None):
         super().__init__(message)
         self.message, self.hint, self.request_id = message, hint, request_id
-        self.details: Mapping[str, Any] = details or {}
+        self.details: Mapping[str, object] = details or {}
 
 
 class InvalidRequest(ClientError):

@@ -1,9 +1,8 @@
 """Reservations of a lease or of a search, as they are sent. `more` has further keys of the API, such as `on_end`."""
 
 from dataclasses import dataclass
-from typing import Any
 
-Reservation = dict[str, Any]
+Reservation = dict[str, object]
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
 from uuid import UUID, uuid5
 
 from climate.domain.facts import (
@@ -66,7 +65,7 @@ class Action(StrEnum):
     DELETED = "deleted"
 
 
-Values = Mapping[str, Any]
+Values = Mapping[str, object]
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +148,7 @@ def changed(before: Values, after: Values) -> tuple[Values, Values]:
     return {name: before.get(name) for name in names}, {name: after.get(name) for name in names}
 
 
-def describe(stream: UUID, fact: Any, earlier: Sequence[Any], host: HostRef | None) -> Change:
+def describe(stream: UUID, fact: object, earlier: Sequence[object], host: HostRef | None) -> Change:
     """Return what a fact of the audit trail changed; `earlier` are the facts before it in its stream."""
     match fact:
         case ObjectChanged():
@@ -162,7 +161,7 @@ def describe(stream: UUID, fact: Any, earlier: Sequence[Any], host: HostRef | No
     return _of_host(fact, earlier, host or HostRef(0, ""))
 
 
-def _of_decision(fact: LimitsSet | PoolTermsSet, earlier: Sequence[Any]) -> Change:
+def _of_decision(fact: LimitsSet | PoolTermsSet, earlier: Sequence[object]) -> Change:
     known = decided([one for one in earlier if isinstance(one, LimitsSet | PoolTermsSet)])
     after = fact.terms if isinstance(fact, PoolTermsSet) else fact.limits
     before = {name: known.get(name) for name in after}
@@ -172,7 +171,7 @@ def _of_decision(fact: LimitsSet | PoolTermsSet, earlier: Sequence[Any]) -> Chan
     return Change(AuditKind.LIMITS, project, "", Action.CHANGED, before, after, project)
 
 
-def _of_window(stream: UUID, fact: WindowFact, earlier: Sequence[Any]) -> Change:
+def _of_window(stream: UUID, fact: WindowFact, earlier: Sequence[object]) -> Change:
     known = [one for one in earlier if isinstance(one, WindowFact)]
     after = _window(maintenance_facts.fold([*known, fact]))
     if isinstance(fact, WindowPlanned):
@@ -181,7 +180,7 @@ def _of_window(stream: UUID, fact: WindowFact, earlier: Sequence[Any]) -> Change
     return Change(AuditKind.MAINTENANCE, str(stream), "", Action.CHANGED, old, new)
 
 
-def _window(standing: FoldedWindow) -> dict[str, Any]:
+def _window(standing: FoldedWindow) -> dict[str, object]:
     during = standing.during
     return {
         "host_id": str(standing.host),
@@ -193,7 +192,7 @@ def _window(standing: FoldedWindow) -> dict[str, Any]:
     }
 
 
-def _of_host(fact: HostFact, earlier: Sequence[Any], host: HostRef) -> Change:
+def _of_host(fact: object, earlier: Sequence[object], host: HostRef) -> Change:
     number, name = str(host.number), host.name
     known = [one for one in earlier if isinstance(one, HostFact)]
     care = folded_host.fold(known)
@@ -212,7 +211,7 @@ def _of_host(fact: HostFact, earlier: Sequence[Any], host: HostRef) -> Change:
     return _of_power_settings(fact, care.power, host)
 
 
-def _of_power_settings(fact: HostFact, before: Wired | None, host: HostRef) -> Change:
+def _of_power_settings(fact: object, before: Wired | None, host: HostRef) -> Change:
     """Return the change of the power settings of a host; without HostPowerSet they are deleted."""
     now = Wired(fact.driver, fact.settings, fact.watts, fact.secrets) if isinstance(fact, HostPowerSet) else None
     action = Action.DELETED if now is None else Action.CHANGED if before else Action.CREATED

@@ -9,13 +9,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Any
 from uuid import UUID
 
 from climate.domain.period import Period
 from climate.domain.planning.preemption_facts import PreemptionFact
 from climate.domain.sharing.sharing import Sharing, SharingChanged
 from climate.domain.sharing.sublease_facts import ParentLease, SubleaseFact
+from climate.domain.spec import Spec
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ class PlannedReservation:
 
     id: UUID
     resource_type: str
-    spec: Mapping[str, Any]
+    spec: Spec
     resource_id: str | None = None
     holds: tuple[Hold, ...] = ()
     exists_before_start: bool = False
@@ -151,7 +151,7 @@ class ReservationChanged:
 
     at: datetime
     reservation_id: UUID
-    spec: Mapping[str, Any]
+    spec: Spec
     holds: tuple[Hold, ...]
     missing: int | None = None
     changed: bool | None = None
@@ -411,7 +411,7 @@ class HostEnrolled:
     at: datetime
     name: str
     pool: str
-    extra: Mapping[str, Any] | None = None
+    extra: Mapping[str, str] | None = None
     """Extra capabilities; None in facts of releases without them."""
     token: int = 0
     """Fencing token of the request to the cloud to add the host to the pool."""
@@ -422,7 +422,7 @@ class HostDescribed:
     """New extra capabilities of a host; None removes one."""
 
     at: datetime
-    extra: Mapping[str, Any]
+    extra: Mapping[str, str | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -431,7 +431,7 @@ class HostPowerSet:
 
     at: datetime
     driver: str
-    settings: Mapping[str, Any]
+    settings: Mapping[str, object]
     watts: int | None = None
     secrets: bool = False
     """Set if the host has secrets."""

@@ -4,11 +4,10 @@ A lease is the fold of its facts: `reduce(evolve, facts, None)`. This module rea
 Facts are in `climate.domain.facts`, states in `climate.domain.status`; `climate.domain.events` makes facts.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import reduce
-from typing import Any
 from uuid import UUID
 
 from climate.domain import facts, lease_part
@@ -22,6 +21,7 @@ from climate.domain.planning.preemption_facts import HostPreempted, LeasePreempt
 from climate.domain.sharing import sublease
 from climate.domain.sharing.sharing import NOT_SHARED, Sharing, SharingChanged
 from climate.domain.sharing.sublease_facts import ParentLease, SubleaseFact, SubletFact
+from climate.domain.spec import Spec
 from climate.domain.status import (
     CANCELLED,
     DONE,
@@ -44,7 +44,7 @@ class Reservation:
 
     id: UUID
     resource_type: str
-    spec: Mapping[str, Any]
+    spec: Spec
     resource_id: str | None = None
     holds: tuple[Hold, ...] = ()
     exists_before_start: bool = False

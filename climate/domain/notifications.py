@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
 from uuid import UUID
 
 
@@ -58,6 +57,6 @@ class Notice:
     user_id: str | None = None
     lease_id: UUID | None = None
     host: int | None = None
-    body: Mapping[str, Any] = field(default_factory=dict)
+    body: Mapping[str, object] = field(default_factory=dict)
     """The same for programs. Must be plain JSON."""
     audience: Audience = Audience.PEOPLE

@@ -71,7 +71,7 @@ def _read(path: Path) -> dict[str, Any]:
     return present
 
 
-def _cloud(base_url: str, user: str, password: str) -> dict[str, Any]:
+def _cloud(base_url: str, user: str, password: str) -> dict[str, object]:
     return {
         "auth": {
             "auth_url": f"{base_url}{IDENTITY_PATH}",
@@ -86,10 +86,10 @@ def _cloud(base_url: str, user: str, password: str) -> dict[str, Any]:
     }
 
 
-def _password_in(cloud: Any) -> str | None:
+def _password_in(cloud: object) -> str | None:
     password = _dict(_dict(cloud).get("auth")).get("password")
     return password if isinstance(password, str) else None
 
 
-def _dict(value: Any) -> dict[str, Any]:
+def _dict(value: Any) -> dict[str, object]:
     return value if isinstance(value, dict) else {}

@@ -259,7 +259,7 @@ def check_tag(tag: str) -> str:
     return tag
 
 
-def check_extra(value: Mapping[str, Any]) -> Extra:
+def check_extra(value: Mapping[str, object]) -> Extra:
     """Return the further attributes. Raise InvalidInput if they are too long."""
     length = len(json.dumps(value))
     if length > MOST_EXTRA:
@@ -277,7 +277,7 @@ def _optional(field_name: str, value: object) -> str | None:
     return None if value is None else check_text(field_name, value)
 
 
-CHECKS: Mapping[str, Callable[[str, object], Any]] = {
+CHECKS: Mapping[str, Callable[[str, object], object]] = {
     "name": lambda _field, value: check_name(value),
     "description": lambda field_name, value: check_text(field_name, value or ""),
     "email": _optional,

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from importlib.metadata import EntryPoint
-from typing import Any, Protocol
+from typing import Protocol
 from uuid import UUID
 
 from marshmallow import Schema
@@ -36,6 +36,7 @@ from climate.domain.hosts.pools import Pool
 from climate.domain.lease import Reservation
 from climate.domain.period import Period
 from climate.domain.policy import Caller
+from climate.domain.spec import Spec
 from climate.entry_points import installed as entry_points_of
 from climate.settings import SettingError, Settings
 from climate.store.allocation.candidates import Candidates
@@ -62,7 +63,7 @@ CLOUD_POOLS: Mapping[Pool, str | None] = {
 class Ask:
     """A request for resources over a period, for a new or an existing reservation."""
 
-    spec: Mapping[str, Any]
+    spec: Spec
     period: Period
     caller: Caller
     settings: Settings
@@ -74,7 +75,7 @@ class Ask:
     """Wait for the rows of hosts that other requests hold, instead of skipping them."""
     taken: tuple[int, ...] = ()
     """Hosts that this request has just allocated to other reservations of the lease, or that are excluded."""
-    terms: Mapping[str, Any] = field(default_factory=dict)
+    terms: Spec = field(default_factory=dict)
     """Defaults for terms that the spec leaves open: on_end, grace_period, recycle_deadline of the reservation pool."""
     grace_of_lease: timedelta = timedelta(0)
     """Longest grace period among the reservations of the lease, which ends as a whole."""
@@ -147,7 +148,7 @@ class Ask:
         return self.period.longer(max(self.grace, self.grace_of_lease))
 
 
-def with_grace(ask: Ask) -> dict[str, Any]:
+def with_grace(ask: Ask) -> Spec:
     """Return the spec with its grace period. Raise InvalidInput for one that the operator does not allow."""
     before = ask.present.spec.get("grace_period") if ask.present else None
     wanted, longest = int(ask.spec.get("grace_period") or 0), ask.settings.max_grace_period
@@ -160,7 +161,7 @@ def with_grace(ask: Ask) -> dict[str, Any]:
 class Allocation:
     """Resources to hold. `spec` is stored with the reservation and shown to its owner."""
 
-    spec: Mapping[str, Any]
+    spec: Spec
     holds: tuple[Hold, ...] = ()
     resource_id: str | None = None
     exists_before_start: bool = False
@@ -222,13 +223,13 @@ class ResourcePlugin(Protocol):
     spec_schema: type[Schema]
     """Validates the plugin's part of a reservation; appears in the OpenAPI document."""
 
-    def check(self, cloud: Cloud, ask: Ask) -> Mapping[str, Any] | None:
+    def check(self, cloud: Cloud, ask: Ask) -> Spec | None:
         """Refuse, before any transaction, what the cloud knows to be impossible.
 
         Return additions to the spec of a new reservation, if any.
         """
 
-    def pool_metadata(self, spec: Mapping[str, Any]) -> Mapping[str, str]:
+    def pool_metadata(self, spec: Spec) -> Mapping[str, str]:
         """Return the requirements as metadata of the pool that exists from the allocation on.
 
         A plugin whose reservations have no pool of their own lacks this hook.

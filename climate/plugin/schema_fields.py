@@ -55,7 +55,7 @@ class Affinity(fields.Field[bool | None]):
         says = {"type": ["boolean", "string", "null"], "description": str(self.__doc__).partition("\n")[0]}
         super().__init__(allow_none=True, metadata=says, **more)
 
-    def _deserialize(self, value: Any, *_: Any, **__: Any) -> bool | None:
+    def _deserialize(self, value: object, *_: object, **__: object) -> bool | None:
         if isinstance(value, bool):
             return value
         word = value.strip().lower() if isinstance(value, str) else ""

@@ -16,6 +16,7 @@ from climate.domain.hosts.capacity import Order, Size, Use, group_id
 from climate.domain.hosts.flavor_demand import Demand
 from climate.domain.hosts.requirements import Requirement
 from climate.domain.lease import Reservation
+from climate.domain.spec import Spec
 from climate.plugin import HOSTS, Allocation, Ask, Lent, Offer, with_grace
 from climate.store import locks
 from climate.store.allocation import candidates, capacity, free_times
@@ -60,9 +61,7 @@ def offer(ask: Ask, requirement: Requirement, classes: Mapping[str, int] = NO_CL
     )
 
 
-def _request(
-    ask: Ask, requirement: Requirement, classes: Mapping[str, int]
-) -> tuple[Mapping[str, Any], CapacityRequest]:
+def _request(ask: Ask, requirement: Requirement, classes: Mapping[str, int]) -> tuple[Spec, CapacityRequest]:
     """Return the spec to store, and the request for slots."""
     spec = {"on_end": TERMINATE, **with_grace(ask), **_client_fields(ask)}
     without = _excluded(ask)
@@ -87,7 +86,7 @@ def _request(
     return spec, wanted
 
 
-def _allocation(ask: Ask, spec: Mapping[str, Any], chosen: Mapping[int, int]) -> Allocation:
+def _allocation(ask: Ask, spec: Spec, chosen: Mapping[int, int]) -> Allocation:
     holds = tuple(Hold(host, ask.shared_window, count) for host, count in sorted(chosen.items()) if count)
     return Allocation(spec=spec, holds=holds)
 
@@ -102,7 +101,7 @@ def demand(
     return free_times.of_capacity(conn, wanted, horizon, ask.shared_tail)
 
 
-def size_of(spec: Mapping[str, Any]) -> Size:
+def size_of(spec: Spec) -> Size:
     return Size(spec["vcpus"], spec["memory_mb"], spec["disk_gb"])
 
 
@@ -151,7 +150,7 @@ def take_back(cloud: ServersAndCapacity, lent: Lent) -> None:
     cloud.revoke(pool, lent.hosts, lent.token)
 
 
-def _client_fields(ask: Ask) -> Mapping[str, Any]:
+def _client_fields(ask: Ask) -> Spec:
     """Return the fields by which Blazar's clients find the capacity; hosts are in no aggregate of their own."""
     number = ask.reservation_id
     group = None if ask.spec["affinity"] is None else group_id(number)

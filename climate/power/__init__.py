@@ -45,7 +45,7 @@ class Target:
 
     host: str
     settings: Mapping[str, Any] = field(default_factory=dict)
-    secrets: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    secrets: Mapping[str, object] = field(default_factory=dict, repr=False)
     """Fields of the schema that the driver lists in `secrets`."""
     token: int = 0
     """Token of the power decision; each is higher than all before."""

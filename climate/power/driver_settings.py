@@ -41,7 +41,7 @@ def accepted(schema: type[Schema], target: Target) -> dict[str, Any]:
     of the schemas repeats a value.
     """
     try:
-        loaded: dict[str, Any] = schema().load({**target.settings, **target.secrets})
+        loaded: dict[str, object] = schema().load({**target.settings, **target.secrets})
     except ValidationError as error:
         wrong = " ".join(f"{name}: {' '.join(map(str, said))}" for name, said in sorted(error.messages_dict.items()))
         raise PowerRefused(f"the power settings of {target.host} cannot be used: {wrong}") from None

@@ -45,7 +45,7 @@ def _is_address(text: str) -> None:
 class Verify(fields.Field[bool | str]):
     """Certificate verification: true, false, or the path of a file of certificate authorities."""
 
-    def _deserialize(self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **_: Any) -> bool | str:
+    def _deserialize(self, value: Any, attr: str | None, data: Mapping[str, object] | None, **_: Any) -> bool | str:
         if isinstance(value, bool) or (isinstance(value, str) and value.startswith("/") and value.isprintable()):
             return value
         raise ValidationError("It must be true, false, or the absolute path of a file of certificates.")
@@ -123,13 +123,13 @@ def _reset(target: Target, wanted: str) -> None:
     run_session(controller, ask)
 
 
-def _state(system: Mapping[str, Any]) -> str:
+def _state(system: Mapping[str, object]) -> str:
     """Return the PowerState of the service, or an empty text if there is none."""
     state = system.get("PowerState")
     return state if isinstance(state, str) else ""
 
 
-def _action(system: Mapping[str, Any], wanted: str, controller: Controller) -> tuple[str, str]:
+def _action(system: Mapping[str, object], wanted: str, controller: Controller) -> tuple[str, str]:
     """Return (path, type) of the reset action. Raise PowerRefused when this system allows no suitable type."""
     actions = system.get("Actions")
     action = actions.get(ACTION) if isinstance(actions, dict) else None

@@ -104,7 +104,7 @@ def change(
 
 
 def _write_changes(
-    conn: Connection, climate: Climate, pool_id: str, changes: Mapping[str, Any], capacity: int | None
+    conn: Connection, climate: Climate, pool_id: str, changes: Mapping[str, object], capacity: int | None
 ) -> Inventory:
     known = inventory_pools.get(conn, RESOURCE_TYPE, _id(pool_id), lock=True)
     now = climate.now(conn)

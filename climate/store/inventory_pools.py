@@ -58,13 +58,13 @@ def add(conn: Connection, row: Mapping[str, Any]) -> Inventory:
     return _written(conn, insert(inventories).values(**row).returning(*_COLUMNS), row)
 
 
-def change(conn: Connection, number: int, changes: Mapping[str, Any]) -> Inventory:
+def change(conn: Connection, number: int, changes: Mapping[str, object]) -> Inventory:
     """Change a registered inventory. Raise Conflict if its new name is taken."""
     changed = update(inventories).where(inventories.c.number == number).values(**changes)
     return _written(conn, changed.returning(*_COLUMNS), changes)
 
 
-def _written(conn: Connection, statement: Any, values: Mapping[str, Any]) -> Inventory:
+def _written(conn: Connection, statement: Any, values: Mapping[str, object]) -> Inventory:
     try:
         return Inventory(*conn.execute(statement).one())
     except IntegrityError as error:

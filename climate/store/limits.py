@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Connection, TextClause, Uuid, bindparam, delete, select, text
+from sqlalchemy import Connection, Row, TextClause, Uuid, bindparam, delete, select, text
 from sqlalchemy.dialects.postgresql import insert
 
 from climate.database.advisory_locks import Subject
@@ -70,7 +70,7 @@ def drop(conn: Connection, author: Caller, project_id: str, now: datetime) -> in
     return len(present)
 
 
-def write(conn: Connection, project_id: str, values: Mapping[str, Any], now: datetime) -> None:
+def write(conn: Connection, project_id: str, values: Mapping[str, object], now: datetime) -> None:
     """Write the rows of a project's limits."""
     unset = [name for name, value in values.items() if value is None]
     if unset:
@@ -98,7 +98,7 @@ def then(conn: Connection, project_id: str, at: datetime) -> dict[Limit, Rule]:
     return result
 
 
-def _own(conn: Connection, project_id: str) -> dict[str, Any]:
+def _own(conn: Connection, project_id: str) -> dict[str, object]:
     rows = conn.execute(select(limits).where(limits.c.project_id == project_id))
     return {row.name: row.value for row in rows}
 
@@ -225,5 +225,5 @@ def use(conn: Connection, project_id: str, during: Period, but: UUID | None = No
     return Use(row.leases, edges, row.held_leases, row.waiting_leases)
 
 
-def _rule(row: Any) -> Rule:
+def _rule(row: Row[*tuple[object, ...]]) -> Rule:
     return Rule(row.project_id, Limit(row.name), row.value)

@@ -7,13 +7,14 @@ needed hosts first: `HostsInUse`.
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVarTuple
 from uuid import UUID
 from weakref import ref
 
 from sqlalchemy import (
     BigInteger,
     Column,
+    ColumnElement,
     Connection,
     CursorResult,
     Select,
@@ -31,6 +32,8 @@ from climate.database.advisory_locks import Subject
 from climate.domain.errors import Busy
 from climate.store.tables.hosts import hosts, windows
 from climate.store.tables.leases import leases
+
+Columns = TypeVarTuple("Columns")
 
 _ALONE = select(func.pg_advisory_xact_lock(advisory_locks.HOSTS))
 _STATE = "climate.store.locks"
@@ -55,7 +58,7 @@ class _Held:
     """True if it holds other locks for which the holder of a resource may wait."""
 
 
-def ordered(query: Select[Any], key: Column[Any], *, skip_locked: bool = False) -> Select[Any]:
+def ordered(query: Select[*Columns], key: Column[Any], *, skip_locked: bool = False) -> Select[*Columns]:
     """Return the query with the rows of the table of `key` locked in its order, until the transaction ends."""
     locked = query.order_by(None).order_by(key)
     return locked.with_for_update(of=key.table, key_share=True, skip_locked=skip_locked)
@@ -84,7 +87,7 @@ def lock_hosts(conn: Connection, numbers: Collection[int]) -> None:
     held.numbers |= new
 
 
-def read_hosts(conn: Connection, query: Select[Any], numbers: Collection[int]) -> CursorResult[Any]:
+def read_hosts(conn: Connection, query: Select[*Columns], numbers: Collection[int]) -> CursorResult[*Columns]:
     """Lock the rows of hosts as `lock_hosts`, and return those of a query of `hosts` for `:ids`."""
     held, given = _held(conn), {"ids": sorted(numbers)}
     if held.numbers or not held.ahead.issubset(numbers):
@@ -131,7 +134,7 @@ def lock_leases(conn: Connection, ids: Iterable[UUID]) -> list[UUID]:
     return list(conn.scalars(_LEASES, {"ids": list(ids)}))
 
 
-def lock_windows(conn: Connection, *conditions: Any) -> list[UUID]:
+def lock_windows(conn: Connection, *conditions: ColumnElement[bool]) -> list[UUID]:
     """Lock the rows of the maintenance windows that meet the conditions; return their ids."""
     return list(conn.scalars(ordered(select(windows.c.id).where(*conditions), windows.c.id)))
 
@@ -153,7 +156,7 @@ def lock_resource(conn: Connection, resource_id: str) -> None:
         raise Busy(f"{resource_id} is being reserved by another request; try again shortly")
 
 
-def _known(table: Table, ids: Any) -> Select[Any]:
+def _known(table: Table, ids: object) -> Select[Any]:
     return select(table.c.id).where(table.c.id == func.any(ids))
 
 

@@ -61,7 +61,7 @@ class RefusesInJson:
 
     log: Any
 
-    def handle_error(self, req: Any, client: Any, addr: Any, exc: Exception) -> None:
+    def handle_error(self, req: object, client: Any, addr: Any, exc: Exception) -> None:
         """Answer an error that no application answers, and log it; an unknown one is answered without details."""
         status = status_of(exc)
         if status == HTTPStatus.INTERNAL_SERVER_ERROR:

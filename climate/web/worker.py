@@ -263,7 +263,7 @@ class BufferingWorker(RefusesInJson, AcceptsInTurn, ThreadWorker):  # type: igno
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self._waiting: dict[Any, Waiting] = {}
+        self._waiting: dict[object, Waiting] = {}
         """By connection; those that have waited longest come first."""
         self._kept_bytes = 0
         self._counting = Lock()
@@ -302,7 +302,7 @@ class BufferingWorker(RefusesInJson, AcceptsInTurn, ThreadWorker):  # type: igno
         if self.nr_conns >= self.worker_connections:
             self._make_room()
 
-    def on_client_socket_readable(self, conn: Any, client: Any) -> None:
+    def on_client_socket_readable(self, conn: object, client: object) -> None:
         """Begin to read the next request of a connection that was kept."""
         if conn not in self.keepalived_conns:  # closed by an event before this one, of the same turn of the loop
             return
@@ -443,7 +443,7 @@ class BufferingWorker(RefusesInJson, AcceptsInTurn, ThreadWorker):  # type: igno
         done = pool.submit(self._handle, waiting.conn, data, slow=arrival is Arrival.LONG, leaves=leaves)
         done.add_done_callback(lambda future: self.method_queue.defer(self.finish_request, waiting.conn, future))
 
-    def _handle(self, conn: Any, data: bytes, *, slow: bool, leaves: bool) -> Any:
+    def _handle(self, conn: Any, data: bytes, *, slow: bool, leaves: bool) -> object:
         self._count(-len(data))
         conn.data_ready = True
         conn.init()

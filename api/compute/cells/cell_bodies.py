@@ -26,7 +26,7 @@ _DATABASE = re.compile(r"\d{1,5}")
 _URL = re.compile(r"(redis|rediss|unix)://\S{1,1000}")
 
 
-def _text(value: Any, field: str) -> str | None:
+def _text(value: object, field: str) -> str | None:
     """Return a text of the connection; None for null and for an empty text."""
     if value in (None, ""):
         return None
@@ -35,38 +35,38 @@ def _text(value: Any, field: str) -> str | None:
     return value
 
 
-def _host(value: Any, field: str) -> str | None:
+def _host(value: object, field: str) -> str | None:
     text = _text(value, field)
     if text is not None and not _HOST.fullmatch(text):
         raise InvalidInput(f"cell: {field} must be a host name or an IP address, got {text[:80]!r}")
     return text
 
 
-def _database(value: Any, field: str) -> str | None:
+def _database(value: object, field: str) -> str | None:
     text = _text(value, field)
     if text is not None and not _DATABASE.fullmatch(text):
         raise InvalidInput(f"cell: {field} must be the number of a database in Redis, got {text[:40]!r}")
     return text
 
 
-def _url(value: Any, field: str) -> str | None:
+def _url(value: object, field: str) -> str | None:
     text = _text(value, field)
     if text is not None and not _URL.fullmatch(text):
         raise InvalidInput(f"cell: {field} must begin with redis://, rediss:// or unix://")
     return text
 
 
-def _port(value: Any, field: str) -> int | None:
+def _port(value: object, field: str) -> int | None:
     return None if value is None else validation.count(value, field, 1, 65535)
 
 
-def _type(value: Any, field: str) -> bool:
+def _type(value: object, field: str) -> bool:
     if value not in tuple(TYPES):
         raise InvalidInput(f"cell: {field} must be parent or child, got {str(value)[:40]!r}")
     return TYPES[value]
 
 
-def _weight(value: Any, field: str) -> float:
+def _weight(value: object, field: str) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= LARGEST_WEIGHT:
         raise InvalidInput(f"cell: {field} must be a number, got {str(value)[:40]!r}")
     return float(value)

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any
 
 from api.audited import audited
 from api.body import read_object
@@ -10,6 +9,7 @@ from api.compute import validation
 from api.compute.blueprint import compute_blueprint
 from api.compute.cells import cell_bodies
 from api.request_context import compute
+from api.schema.body import Values
 from climate.compute.cells import backlog, neighbours, removal
 from climate.compute.cells.cell import Broker, Cell
 from climate.compute.cells.servers import methods
@@ -17,7 +17,7 @@ from climate.compute.cells.servers.methods import SYNC
 from climate.compute.cells.state import state
 from climate.domain.errors import InvalidInput
 
-Body = dict[str, Any]
+Body = dict[str, object]
 
 blueprint = compute_blueprint("cells")
 
@@ -106,7 +106,7 @@ def delete(name: str) -> tuple[str, int]:
     return "", 204
 
 
-def _fields() -> tuple[Body, Body]:
+def _fields() -> tuple[Values, Values]:
     """Return the fields of the cell and the fields of its broker that the body has."""
     body = cell_bodies.CELL.read(read_object())
     broker = {name: value for name, value in body.items() if name in cell_bodies.BROKER}

@@ -1,7 +1,6 @@
 """Lists over the cells of a tree: the cells missing in an answer, and resources of other cells."""
 
 from collections.abc import Mapping
-from typing import Any
 
 from climate.compute.cells.errors import CellError
 from climate.compute.cells.messaging import paths
@@ -9,7 +8,7 @@ from climate.compute.cells.state import inventory
 from climate.domain.errors import InvalidInput
 
 
-def unreachable(missing: Mapping[str, str]) -> dict[str, Any]:
+def unreachable(missing: Mapping[str, str]) -> dict[str, object]:
     """Return the key that names the cells missing in a list; empty when all cells have answered."""
     cells = [{"cell": path, "reason": reason} for path, reason in missing.items()]
     return {"unreachable_cells": cells} if cells else {}

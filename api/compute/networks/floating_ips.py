@@ -1,7 +1,5 @@
 """Floating IPs of Compute, below microversion 2.36; strict clients refuse keys that Nova does not have."""
 
-from typing import Any
-
 from flask import request
 
 from api.body import read_object
@@ -15,7 +13,7 @@ from climate.compute.network.operations import floating_ips, floating_pools
 from climate.compute.store.networks.floating_ips import Floating
 from climate.domain.errors import NotFound
 
-Body = dict[str, Any]
+Body = dict[str, object]
 
 blueprint = compute_blueprint("floating-ips")
 blueprint.before_request(proxied)

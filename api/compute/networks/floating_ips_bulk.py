@@ -1,7 +1,5 @@
 """Bulk creation and deletion of floating IPs, for administrators; below microversion 2.36."""
 
-from typing import Any
-
 from api.body import read_object
 from api.compute import validation
 from api.compute.blueprint import compute_blueprint
@@ -12,7 +10,7 @@ from climate.compute.network.operations import floating_ips, floating_pools
 from climate.compute.store.networks.floating_ips import Floating
 from climate.domain.errors import NotFound
 
-Body = dict[str, Any]
+Body = dict[str, object]
 
 blueprint = compute_blueprint("floating-bulk")
 blueprint.before_request(proxied)

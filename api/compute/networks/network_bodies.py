@@ -1,12 +1,10 @@
 """Bodies of networks and floating IPs, as nova-network has them."""
 
-from typing import Any
-
 from api.compute import body_keys as keys
 from api.compute import validation
 from api.compute.networks import ip_validation
 from api.schema import shapes
-from api.schema.body import Below, Body, Choice, Key
+from api.schema.body import Below, Body, Choice, Key, Values
 from climate.compute.network.creation_request import CreationRequest
 from climate.compute.network.operations.floating_pools import PoolFields
 from climate.domain.errors import InvalidInput
@@ -49,7 +47,7 @@ class Owner(Body):
     project_id = keys.name(required=True)
 
 
-def _name_if_any(value: Any, field: str) -> str | None:
+def _name_if_any(value: object, field: str) -> str | None:
     return validation.name(value, field) if value else None
 
 
@@ -80,8 +78,8 @@ class Association(Body):
     fixed_ip = keys.address(required=True)
 
 
-def _range_and_text(value: Any, field: str) -> tuple[Any, str]:
-    return ip_validation.stretch(value, field), value
+def _range_and_text(value: object, field: str) -> tuple[object, str]:
+    return ip_validation.stretch(value, field), str(value)
 
 
 class NewFloatingIps(Body):
@@ -113,7 +111,7 @@ ALLOCATED, ASSOCIATION = AllocatedFloatingIp(), Below("associate_address", Assoc
 BULK, DROPPED = Below("floating_ips_bulk_create", NewFloatingIps()), DroppedFloatingIps()
 
 
-def networks(body: dict[str, Any]) -> tuple[CreationRequest, str | None]:
+def networks(body: Values) -> tuple[CreationRequest, str | None]:
     """Return the requested networks and their manager; None: the deployment's."""
     given = NETWORK.read(body)
     if given["vlan"] is not None and given["vlan_start"] is not None:
@@ -130,6 +128,6 @@ def networks(body: dict[str, Any]) -> tuple[CreationRequest, str | None]:
     return wanted, given["manager"]
 
 
-def pool_fields(given: dict[str, Any]) -> PoolFields:
+def pool_fields(given: Values) -> PoolFields:
     """Return the fields of a pool to which a range is added."""
     return PoolFields(given["cidr"], given["gateway"], given["interface"])

@@ -1,7 +1,5 @@
 """Networks of Compute, below microversion 2.36."""
 
-from typing import Any
-
 from flask import Response
 
 from api.body import read_object
@@ -15,7 +13,7 @@ from climate.compute.network.models import Network
 from climate.compute.network.operations import networks
 from climate.domain.errors import NotFound
 
-Body = dict[str, Any]
+Body = dict[str, object]
 
 blueprint = compute_blueprint("networks")
 blueprint.before_request(proxied)

@@ -1,28 +1,26 @@
 """Bodies of security groups as Compute had them below 2.36."""
 
-from typing import Any
-
 from api.compute import body_keys as keys
 from api.compute import validation
 from api.compute.networks.security_rule_validation import checked, cidr, protocol
 from api.schema import shapes
-from api.schema.body import Below, Body, Key
+from api.schema.body import Below, Body, Key, Values
 from climate.compute.models.security_group import INGRESS, SecurityRule
 from climate.compute.network.render.port_filter import ICMP
 from climate.domain.errors import InvalidInput
 
 
-def _name(value: Any, field: str) -> str:
+def _name(value: object, field: str) -> str:
     """Return a name as it was given: spaces at its ends belong to it, as in Nova."""
     validation.name(value, field)
     return str(value)
 
 
-def _description(value: Any, field: str) -> str:
+def _description(value: object, field: str) -> str:
     return validation.description(value, field) or ""
 
 
-def _port(value: Any, field: str) -> int:
+def _port(value: object, field: str) -> int:
     text = str(value)
     if isinstance(value, bool) or not text.removeprefix("-").isdigit() or len(text) > 6:
         raise InvalidInput(f"{field} must be a number, not {text[:40]!r}")
@@ -57,7 +55,7 @@ class Rule(Body):
 GROUP, RULE = Below("security_group", Group()), Below("security_group_rule", Rule())
 
 
-def rule(given: dict[str, Any]) -> SecurityRule:
+def rule(given: Values) -> SecurityRule:
     """Return the rule of a body: of IPv6 if its range is; InvalidInput as the Network API."""
     if given["protocol"] is None and given["group_id"] is None:
         raise InvalidInput("ip_protocol must be tcp, udp or icmp, or group_id must name a group")

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 from api.body import read_object
 from api.compute import validation
@@ -16,7 +15,7 @@ from climate.compute.errors import BadRequest, Conflict
 from climate.compute.models.security_group import INGRESS, SecurityGroup, SecurityRule
 from climate.compute.network.operations import security_groups
 
-Body = dict[str, Any]
+Body = dict[str, object]
 
 blueprint = compute_blueprint("security-groups")
 

@@ -1,7 +1,5 @@
 """Bodies of aggregates: creation, update and actions."""
 
-from typing import Any
-
 from api.compute import body_keys as keys
 from api.compute import validation
 from api.schema import shapes
@@ -41,7 +39,7 @@ class AggregateHost(Body):
     host = keys.name(required=True)
 
 
-def _changed_metadata(value: Any, field: str) -> dict[str, str | None]:
+def _changed_metadata(value: object, field: str) -> dict[str, str | None]:
     if not isinstance(value, dict):
         raise InvalidInput(f"{field} must be an object of texts; null deletes a key")
     kept = validation.metadata({key: "" if text is None else text for key, text in value.items()}, field)

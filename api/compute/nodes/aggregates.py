@@ -1,7 +1,6 @@
 """Aggregates, for administrators: groups of nodes with metadata; pools of leases are among them."""
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from api.audited import audited
 from api.body import read_object
@@ -14,7 +13,7 @@ from climate.compute.models.aggregate import Aggregate
 from climate.compute.nodes import aggregates
 from climate.domain.errors import NotFound
 
-Body = dict[str, Any]
+Body = dict[str, object]
 
 blueprint = compute_blueprint("aggregates")
 

@@ -1,7 +1,6 @@
 """Hosts API of Nova, until microversion 2.42: service hosts, their nodes, and their maintenance."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from flask import request
 from werkzeug.exceptions import NotImplemented as NoSuchThing
@@ -22,7 +21,7 @@ from climate.compute.nodes import maintenance, services
 from climate.compute.reservations import pools
 from climate.domain.errors import NotFound
 
-Body = dict[str, Any]
+Body = dict[str, object]
 
 DEFAULT_REASON = "in maintenance"
 

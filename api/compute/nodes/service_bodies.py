@@ -1,11 +1,9 @@
 """Bodies of changes of compute services and of their hosts."""
 
-from typing import Any
-
 from api.compute import body_keys as keys
 from api.compute import validation
 from api.schema import shapes
-from api.schema.body import ABSENT, Body, Key
+from api.schema.body import ABSENT, Body, Key, Values
 from climate.domain.errors import InvalidInput
 
 STATUS = "{field} must be enabled or disabled, not {value!r}"
@@ -62,7 +60,7 @@ class DownService(NamedService):
     forced_down = keys.flag(required=True)
 
 
-def _mode(value: Any, field: str) -> bool:
+def _mode(value: object, field: str) -> bool:
     word = str(value).strip().lower()
     if word not in MODES:
         raise InvalidInput(f"{field} must be enable or disable, not {word[:40]!r}")
@@ -99,7 +97,7 @@ SERVICE_FORMS = (FORCED_DOWN, ENABLED, DISABLED, NAMED_SERVICE, DISABLED_SERVICE
 HOST_FORMS = (HOST_STATUS, MAINTENANCE_BEGIN, MAINTENANCE_END)
 
 
-def service(body: dict[str, Any]) -> dict[str, Any]:
+def service(body: Values) -> Values:
     """Return the change of a service since 2.53."""
     given = {key: value for key, value in body.items() if value is not None or key == "forced_down"}
     if "disabled_reason" in given and given.get("status") != "disabled":
@@ -108,7 +106,7 @@ def service(body: dict[str, Any]) -> dict[str, Any]:
     return {"enabled": None, "reason": None, "forced_down": None} | form.read(given)
 
 
-def host(body: dict[str, Any]) -> dict[str, Any]:
+def host(body: Values) -> Values:
     """Return the change of a host, with at least one of status and maintenance_mode."""
     if "maintenance_mode" not in body:
         return HOST_STATUS.read(body)

@@ -1,6 +1,6 @@
 """Compute services, for administrators."""
 
-from typing import Any, NoReturn
+from typing import NoReturn
 from uuid import UUID
 
 from flask import request
@@ -18,7 +18,7 @@ from climate.compute.models.node import Service
 from climate.compute.nodes import maintenance, services
 from climate.domain.errors import NotFound
 
-Body = dict[str, Any]
+Body = dict[str, object]
 
 BINARY = "nova-compute"
 """Binary name of a compute service."""

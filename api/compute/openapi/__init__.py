@@ -4,7 +4,6 @@ import inspect
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from flask import Flask
 from werkzeug.routing import Rule
@@ -27,7 +26,7 @@ class Face:
     refusal: Schema
     always: tuple[int, ...]
     """Statuses that every route may answer, with a token or without."""
-    headers: tuple[dict[str, Any], ...] = ()
+    headers: tuple[dict[str, object], ...] = ()
     """Parameters that every route takes."""
 
 
@@ -62,13 +61,13 @@ SAYS = {
 }
 
 
-def document(app: Flask, face: Face | None = None) -> dict[str, Any]:
+def document(app: Flask, face: Face | None = None) -> dict[str, object]:
     """Return the document of all routes of `app` below the path of `face`; None: Compute.
 
     Raises KeyError for a route without a description.
     """
     face = face or COMPUTE
-    paths: dict[str, dict[str, Any]] = {}
+    paths: dict[str, dict[str, object]] = {}
     for rule in app.url_map.iter_rules():
         for method in sorted((rule.methods or set()) - {"HEAD", "OPTIONS"}):
             if rule.rule.startswith(f"{face.prefix}/"):
@@ -88,9 +87,9 @@ def _path(rule: Rule) -> str:
     return re.sub(r"<(?:\w+:)?(\w+)>", r"{\1}", rule.rule)
 
 
-def _operation(app: Flask, rule: Rule, route: Operation, face: Face) -> dict[str, Any]:
+def _operation(app: Flask, rule: Rule, route: Operation, face: Face) -> dict[str, object]:
     view = inspect.getdoc(app.view_functions[rule.endpoint]) or ""
-    operation: dict[str, Any] = {
+    operation: dict[str, object] = {
         "summary": view.split("\n")[0].rstrip("."),
         "parameters": [*_parameters(rule, route), *face.headers],
         "responses": _responses(rule, route, face.always),
@@ -102,7 +101,7 @@ def _operation(app: Flask, rule: Rule, route: Operation, face: Face) -> dict[str
     return operation
 
 
-def _parameters(rule: Rule, route: Operation) -> list[dict[str, Any]]:
+def _parameters(rule: Rule, route: Operation) -> list[dict[str, object]]:
     there = [
         {"in": "path", "name": name, "required": True, "schema": {"type": "string", "minLength": 1}}
         for name in sorted(rule.arguments)
@@ -110,7 +109,7 @@ def _parameters(rule: Rule, route: Operation) -> list[dict[str, Any]]:
     return there + [{"in": "query", "name": name, "schema": schema} for name, schema in sorted(route.query.items())]
 
 
-def _version() -> dict[str, Any]:
+def _version() -> dict[str, object]:
     most = HIGHEST[1]
     return {
         "in": "header",
@@ -120,8 +119,8 @@ def _version() -> dict[str, Any]:
     }
 
 
-def _responses(rule: Rule, route: Operation, always: tuple[int, ...]) -> dict[str, Any]:
-    responses = {str(status): _success(schema) for status, schema in route.answers.items()}
+def _responses(rule: Rule, route: Operation, always: tuple[int, ...]) -> dict[str, object]:
+    responses: dict[str, object] = {str(status): _success(schema) for status, schema in route.answers.items()}
     statuses = {*always, *route.refuses}
     statuses |= set() if route.public else set(SIGNED_IN)
     statuses |= set(WITH_BODY) if route.takes is not None else set()
@@ -129,12 +128,12 @@ def _responses(rule: Rule, route: Operation, always: tuple[int, ...]) -> dict[st
     return responses | {str(status): _refusal(status) for status in sorted(statuses)}
 
 
-def _success(schema: Schema | None) -> dict[str, Any]:
-    response: dict[str, Any] = {"description": "Done."}
+def _success(schema: Schema | None) -> dict[str, object]:
+    response: dict[str, object] = {"description": "Done."}
     return response if schema is None else response | {"content": {"application/json": {"schema": schema}}}
 
 
-def _refusal(status: int) -> dict[str, Any]:
+def _refusal(status: int) -> dict[str, object]:
     content = {"application/json": {"schema": {"$ref": "#/components/schemas/Refusal"}}}
     return {"description": SAYS[status], "content": content}
 

@@ -1,7 +1,5 @@
 """Cloudpipes of projects (Nova's os-cloudpipe), and the certificates of their users."""
 
-from typing import Any
-
 from flask import Response
 
 from api.body import read_object
@@ -14,7 +12,7 @@ from climate.compute.store.projects.vpn import Row
 from climate.compute.vpn import cloudpipes
 from climate.domain.errors import NotFound
 
-Body = dict[str, Any]
+Body = dict[str, object]
 
 blueprint = compute_blueprint("cloudpipes")
 

@@ -1,14 +1,13 @@
 """Bodies of flavors: creation, description, extra specs, and the projects that may use one."""
 
 import re
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable
 from uuid import uuid4
 
 from api.compute import body_keys as keys
 from api.compute import validation
 from api.compute.microversion import since
-from api.schema.body import Below, Body, Choice, Key
+from api.schema.body import Below, Body, Choice, Key, Values
 from api.schema.shapes import Schema, number, or_null, texts
 from climate.compute.models.flavor import Flavor
 from climate.domain.errors import InvalidInput
@@ -30,21 +29,21 @@ _SPEC = re.compile(r"[A-Za-z0-9_:. -]{1,255}")
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 
 
-def _count(lowest: int, highest: int) -> Callable[[Any, str], int]:
+def _count(lowest: int, highest: int) -> Callable[[object, str], int]:
     return lambda value, field: validation.count(value, field, lowest, highest)
 
 
-def _factor(value: Any, field: str) -> float:
+def _factor(value: object, field: str) -> float:
     if value not in (1, 1.0, "1.0", "1"):
         raise InvalidInput(f"{field} must be 1.0, because network bandwidth is not limited")
     return 1.0
 
 
-def _swap(value: Any, field: str) -> int:
+def _swap(value: object, field: str) -> int:
     return validation.count(value or 0, field, 0, MOST_MB)
 
 
-def _description(value: Any, field: str) -> str | None:
+def _description(value: object, field: str) -> str | None:
     """Return a text of several lines, or nothing."""
     if value is None:
         return None
@@ -53,7 +52,7 @@ def _description(value: Any, field: str) -> str | None:
     return value
 
 
-def _flavor_id(value: Any, field: str) -> str:
+def _flavor_id(value: object, field: str) -> str:
     """Return the id of a new flavor; None, an empty text and `auto` create one."""
     if value in (None, "auto", ""):
         return str(uuid4())
@@ -65,11 +64,11 @@ def _flavor_id(value: Any, field: str) -> str:
     return text
 
 
-def _text(value: Any) -> Any:
+def _text(value: object) -> object:
     return str(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else value
 
 
-def specs(value: Any, field: str = "extra_specs") -> dict[str, str]:
+def specs(value: object, field: str = "extra_specs") -> dict[str, str]:
     """Return extra specs: keys of letters, digits and `_ : . -`, with texts; numbers are converted to texts."""
     if not isinstance(value, dict) or not value:
         raise InvalidInput(f"{field} must be an object with at least one key")
@@ -132,7 +131,7 @@ ACCESS = Choice(
 )
 
 
-def flavor(body: Mapping[str, Any]) -> Flavor:
+def flavor(body: Values) -> Flavor:
     """Return a new flavor; InvalidInput."""
     values = (NEW if since(55) else WITHOUT_DESCRIPTION).read(body)
     return Flavor(**{name: value for name, value in values.items() if name != "rxtx_factor"})

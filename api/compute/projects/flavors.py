@@ -1,7 +1,6 @@
 """Routes of flavors, their extra specs, and the projects that may use them."""
 
 from collections.abc import Iterable
-from typing import Any
 
 from flask import request
 
@@ -17,7 +16,7 @@ from climate.compute.models.flavor import Flavor
 from climate.compute.projects import flavors
 from climate.domain.errors import Conflict, InvalidInput, NotFound
 
-Body = dict[str, Any]
+Body = dict[str, object]
 
 blueprint = compute_blueprint("flavors")
 

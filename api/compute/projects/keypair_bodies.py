@@ -1,7 +1,5 @@
 """Body of a new keypair."""
 
-from typing import Any
-
 from api.schema.body import Below, Body, Key, as_given
 from api.schema.shapes import one_of, or_null, text
 from climate.compute.models import keypair
@@ -15,19 +13,19 @@ NAME = {
 }
 
 
-def _type(value: Any, field: str) -> str:
+def _type(value: object, field: str) -> str:
     if value != "ssh":
         raise InvalidInput(f"{field} must be ssh")
     return str(value)
 
 
-def _name(value: Any, field: str) -> str:
+def _name(value: object, field: str) -> str:
     if not isinstance(value, str):
         raise InvalidInput(f"{field} must be a text")
     return keypair.check_name(value)
 
 
-def public_key(value: Any, field: str) -> str | None:
+def public_key(value: object, field: str) -> str | None:
     """Return a public key as OpenSSH writes it in one line; None stays None."""
     if value is None:
         return None

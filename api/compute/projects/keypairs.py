@@ -1,7 +1,6 @@
 """Keypairs of users: public keys by name."""
 
 from collections.abc import Mapping
-from typing import Any
 
 from flask import request
 
@@ -17,7 +16,7 @@ from climate.compute.projects import keypairs
 from climate.compute.store.projects.keypairs import Row
 from climate.domain.errors import Forbidden
 
-Body = dict[str, Any]
+Body = dict[str, object]
 
 blueprint = compute_blueprint("keypairs")
 
@@ -66,7 +65,7 @@ def delete(name: str) -> tuple[str, int]:
     return "", 204 if since(2) else 202
 
 
-def _owner(user_id: Any) -> str:
+def _owner(user_id: object) -> str:
     """Return the user of the keypairs: the caller, or since 2.10 the one that an administrator names."""
     if user_id is None or not since(10):
         return caller().user_id

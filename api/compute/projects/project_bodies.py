@@ -1,7 +1,5 @@
 """Bodies of quotas, server groups and cloudpipes."""
 
-from typing import Any
-
 from api.compute import body_keys as keys
 from api.compute import validation
 from api.schema import shapes
@@ -55,13 +53,13 @@ class Rules(Body):
 RULES = Rules()
 
 
-def _most(value: Any, field: str) -> int | None:
+def _most(value: object, field: str) -> int | None:
     if not isinstance(value, dict):
         raise InvalidInput(Rules.UNKNOWN)
     return RULES.read(value).get("most")
 
 
-def _policy(value: Any, field: str) -> str:
+def _policy(value: object, field: str) -> str:
     if not isinstance(value, str):
         raise InvalidInput(f"{field} must be one of {', '.join(server_groups.KEPT_BY)}")
     return value
@@ -70,7 +68,7 @@ def _policy(value: Any, field: str) -> str:
 def _one_policy(known: tuple[str, ...]) -> Key:
     """Return the key of a list of exactly one policy."""
 
-    def read(value: Any, field: str) -> str:
+    def read(value: object, field: str) -> str:
         if not isinstance(value, list) or len(value) != 1 or value[0] not in known:
             raise InvalidInput(f"{field} must be a list of exactly one of {', '.join(known)}")
         return str(value[0])

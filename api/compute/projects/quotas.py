@@ -1,7 +1,6 @@
 """Limits and quotas of a project."""
 
 from collections.abc import Mapping
-from typing import Any
 
 from flask import request
 
@@ -18,7 +17,7 @@ from climate.compute.projects.quotas import QuotaUsage
 from climate.compute.store.projects.quotas import BUILT_IN
 from climate.domain.errors import Forbidden, InvalidInput
 
-Body = dict[str, Any]
+Body = dict[str, object]
 
 blueprint = compute_blueprint("projects")
 

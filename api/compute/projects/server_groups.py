@@ -1,7 +1,5 @@
 """Server groups: affinity and anti-affinity of servers."""
 
-from typing import Any
-
 from flask import request
 
 from api.body import read_object
@@ -14,7 +12,7 @@ from api.request_context import caller, compute
 from climate.compute.placement import server_groups
 from climate.compute.placement.server_groups import ServerGroup
 
-Body = dict[str, Any]
+Body = dict[str, object]
 
 blueprint = compute_blueprint("server-groups")
 
@@ -36,7 +34,7 @@ def create() -> Body:
     """Create a group with a policy."""
     validation.may_write()
     form = GROUP if since(64) else GROUP_TO_63 if since(15) else GROUP_TO_14
-    wanted, who = {"most": None} | form.read(read_object()), caller()
+    wanted, who = form.read(read_object()), caller()
     made = server_groups.create(compute(), project_id=who.project_id, user_id=who.user_id, **wanted)
     return {"server_group": _view(made)}
 

@@ -1,7 +1,6 @@
 """Usage of projects over a period: the hours that their servers ran."""
 
 from datetime import UTC, datetime
-from typing import Any
 
 from flask import request
 from werkzeug.exceptions import NotImplemented as NoSuchThing
@@ -16,7 +15,7 @@ from climate.compute.projects import usage
 from climate.compute.projects.usage import Period, ProjectUsage, ServerUsage
 from climate.domain.errors import Forbidden, InvalidInput
 
-Body = dict[str, Any]
+Body = dict[str, object]
 
 FORMATS = ("%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M:%S.%f", "%Y-%m-%d %H:%M:%S.%f")
 SHOWN = "%Y-%m-%dT%H:%M:%S.%f"

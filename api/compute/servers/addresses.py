@@ -1,7 +1,6 @@
 """Addresses of a server: list, attach and detach fixed and floating IPs."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from flask import Response
 
@@ -13,12 +12,13 @@ from api.compute.servers.actions import action_bodies
 from api.compute.servers.attachment_bodies import INTERFACE
 from api.compute.servers.servers import find, who
 from api.request_context import compute
+from api.schema.body import Values
 from climate.compute import operations
 from climate.compute.errors import Conflict, NoMoreAddresses, NotFound
 from climate.compute.servers.interfaces.interfaces import Port
 from climate.domain.errors import InvalidInput
 
-Body = dict[str, Any]
+Body = dict[str, object]
 
 blueprint = compute_blueprint("server-addresses")
 
@@ -63,7 +63,7 @@ def attach(server_id: str) -> Body:
     return {ATTACHMENT: _view(_attached(server_id, given))}
 
 
-def _attached(server_id: str, given: Body) -> Port:
+def _attached(server_id: str, given: Values) -> Port:
     network_id, port_id = given["network_id"], given["port_id"]
     if port_id is None and network_id is None:
         raise InvalidInput("interfaceAttachment: give net_id or port_id")
@@ -82,7 +82,7 @@ def detach(server_id: str, port_id: str) -> tuple[str, int]:
     return "", 202
 
 
-def add_fixed(server_id: str, details: Any) -> Response:
+def add_fixed(server_id: str, details: object) -> Response:
     """Add one more fixed IP of a network to a server."""
     validation.may_write()
     given = action_bodies.ADD_FIXED.read_value(details, "addFixedIp")
@@ -94,7 +94,7 @@ def add_fixed(server_id: str, details: Any) -> Response:
     return Response(status=202)
 
 
-def remove_fixed(server_id: str, details: Any) -> Response:
+def remove_fixed(server_id: str, details: object) -> Response:
     """Remove a fixed IP from a server."""
     validation.may_write()
     given = action_bodies.REMOVE_FIXED.read_value(details, "removeFixedIp")
@@ -106,7 +106,7 @@ def remove_fixed(server_id: str, details: Any) -> Response:
     return Response(status=202)
 
 
-def add_floating(server_id: str, details: Any) -> Response:
+def add_floating(server_id: str, details: object) -> Response:
     """Associate a floating IP of the project with a server's address; the default is its first."""
     validation.may_write()
     given = action_bodies.ADD_FLOATING.read_value(details, "addFloatingIp")
@@ -118,7 +118,7 @@ def add_floating(server_id: str, details: Any) -> Response:
     return Response(status=202)
 
 
-def remove_floating(server_id: str, details: Any) -> Response:
+def remove_floating(server_id: str, details: object) -> Response:
     """Disassociate a floating IP from a server."""
     validation.may_write()
     given = action_bodies.REMOVE_FLOATING.read_value(details, "removeFloatingIp")
@@ -141,10 +141,9 @@ def _ports(server_id: str) -> Sequence[Port]:
 
 
 def _addresses(server_id: str) -> Body:
-    shown: Mapping[str, list[Body]] = view.addresses(find(server_id))
     return {
         label: [{"version": one["version"], "addr": one["addr"]} for one in addresses]
-        for label, addresses in shown.items()
+        for label, addresses in view.addresses(find(server_id)).items()
     }
 
 

@@ -1,7 +1,5 @@
 """Bodies of the parts of a server: interfaces, volumes and metadata."""
 
-from typing import Any
-
 from api.compute import body_keys as keys
 from api.compute import validation
 from api.schema import shapes
@@ -23,14 +21,14 @@ class FixedIp(Body):
 FIXED_IP = FixedIp()
 
 
-def _exact(value: Any, field: str) -> str:
+def _exact(value: object, field: str) -> str:
     """Return the only address of an interface."""
     if not isinstance(value, list) or len(value) != 1 or not isinstance(value[0], dict):
         raise InvalidInput(ONE_ADDRESS)
     return str(FIXED_IP.read(value[0])["ip_address"])
 
 
-def _kept_with_server(value: Any, field: str) -> None:
+def _kept_with_server(value: object, field: str) -> None:
     if validation.flag(value, field):
         raise InvalidInput(f"{field} cannot be true: volumes belong to their reservations, not to servers")
 

@@ -21,7 +21,7 @@ from climate.compute.models.server import Server
 from climate.compute.servers import user_data_and_actions
 from climate.domain.errors import NotFound
 
-Body = dict[str, Any]
+Body = dict[str, object]
 Note = Mapping[str, Any]
 
 blueprint = compute_blueprint("instance-actions")
@@ -36,7 +36,7 @@ def listing(server_id: str) -> Body:
         return {"instanceActions": [_action(own, note) for note in notes]}
     wanted = page()
     notes, more = cut([note for note in notes if _changed_then(note)], wanted, itemgetter("request_id"))
-    links = {"links": next_links(here(), notes[-1]["request_id"], wanted)} if more else {}
+    links: Body = {"links": next_links(here(), notes[-1]["request_id"], wanted)} if more else {}
     return {"instanceActions": [_action(own, note) for note in notes]} | links
 
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any
 
 from flask import request
 
@@ -34,7 +33,7 @@ TAGS = {"tags": "tags", "tags-any": "tags_any", "not-tags": "not_tags", "not-tag
 
 def listing(wanted: Page) -> Listing:
     """Return the query for the store; InvalidInput names the wrong key, Forbidden the required role."""
-    result: dict[str, Any] = _project()
+    result: dict[str, object] = _project()
     keys = EQUAL | PATTERNS | (BY_ADMINISTRATORS if caller().is_admin else {})
     for key, condition in keys.items():
         text = request.args.get(key)
@@ -50,7 +49,7 @@ def listing(wanted: Page) -> Listing:
     return Listing(result, _order(), wanted.marker, wanted.limit + 1)
 
 
-def _project() -> dict[str, Any]:
+def _project() -> dict[str, object]:
     everybody = validation.query_flag("all_tenants")
     if everybody and not caller().is_admin:
         raise Forbidden("Policy doesn't allow os_compute_api:servers:index:get_all_tenants to be performed.")
@@ -59,7 +58,7 @@ def _project() -> dict[str, Any]:
     return {"project_id": project} if project else {}
 
 
-def _statuses(key: str) -> dict[str, Any]:
+def _statuses(key: str) -> dict[str, object]:
     asked_for = {text.upper() for text in request.args.getlist(key)}
     unknown = sorted(asked_for - KNOWN)
     if unknown and not since(38):
@@ -70,21 +69,21 @@ def _statuses(key: str) -> dict[str, Any]:
     return {"shown_as": sorted(asked_for), "tasks": tasks, "hiding": list(STATUS_OF_TASK)}
 
 
-def _vm_states(key: str) -> dict[str, Any]:
+def _vm_states(key: str) -> dict[str, object]:
     names = set(request.args.getlist(key))
     return {"vm_states": [status for status, name in VM_STATES.items() if name in names]}
 
 
-def _power_state(key: str) -> dict[str, Any]:
+def _power_state(key: str) -> dict[str, object]:
     number = validation.count(request.args[key], key, 0, 7)
     return {"vm_states": [status for status in STATUSES if POWER_STATES.get(status, 0) == number]}
 
 
-def _zone(key: str) -> dict[str, Any]:
+def _zone(key: str) -> dict[str, object]:
     return {"zone": _short(key, request.args[key])}
 
 
-def _locked(key: str) -> dict[str, Any]:
+def _locked(key: str) -> dict[str, object]:
     return {"locked": validation.flag(request.args[key], key)} if since(73) else {}
 
 
@@ -98,15 +97,15 @@ def moment(key: str) -> datetime:
     return result if result.tzinfo else result.replace(tzinfo=UTC)
 
 
-def _moment(key: str) -> dict[str, Any]:
+def _moment(key: str) -> dict[str, object]:
     return {key.replace("-", "_"): moment(key)}
 
 
-def _before(key: str) -> dict[str, Any]:
+def _before(key: str) -> dict[str, object]:
     return _moment(key) if since(66) else {}
 
 
-_READ: Mapping[str, Callable[[str], dict[str, Any]]] = {
+_READ: Mapping[str, Callable[[str], dict[str, object]]] = {
     "status": _statuses,
     "vm_state": _vm_states,
     "power_state": _power_state,

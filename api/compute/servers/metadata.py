@@ -1,7 +1,6 @@
 """Metadata of servers, whole and by key."""
 
 from collections.abc import Mapping
-from typing import Any
 
 from api.body import read_object
 from api.compute import metadata_keys, validation
@@ -12,7 +11,7 @@ from api.request_context import compute
 from climate.compute import operations
 from climate.compute.servers.properties import Changed
 
-Body = dict[str, Any]
+Body = dict[str, object]
 
 blueprint = compute_blueprint("server-metadata")
 

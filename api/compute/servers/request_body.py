@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 from api.compute import validation
 from api.compute.microversion import since
@@ -10,6 +9,7 @@ from api.compute.servers import server_bodies
 from api.compute.servers.server_bodies import Interfaces
 from api.compute.zones import build_orders
 from api.request_context import caller, climate, compute
+from api.schema.body import Values
 from climate.compute.images import registry
 from climate.compute.models.flavor import Flavor
 from climate.compute.models.request import BootRequest, pools_of, read_zone
@@ -43,12 +43,12 @@ class ServerRequest:
     """Names or ids of the security groups, as requested."""
 
 
-def read(body: dict[str, Any]) -> ServerRequest:
+def read(body: Values) -> ServerRequest:
     """Return the request in a body; InvalidInput, NotFound or Forbidden name what is wrong with it."""
     return checked(server_bodies.NEW.read(body))
 
 
-def checked(given: dict[str, Any], *, of_build: bool = False) -> ServerRequest:
+def checked(given: Values, *, of_build: bool = False) -> ServerRequest:
     """Return the request that the schema has read; InvalidInput, NotFound or Forbidden name what is wrong with it.
 
     `of_build`: the request is for a build over zones, which may choose its reservation id.
@@ -95,16 +95,16 @@ def flavor(ref: str) -> Flavor:
     return flavors.requested(compute(), ref.rpartition("/")[2], validation.own_project())
 
 
-def image(ref: Any) -> str:
+def image(ref: object) -> str:
     """Return the id of the image, given by its id or its link; the image must be active."""
     image_id = validation.uuid(ref.rpartition("/")[2] if isinstance(ref, str) else ref, "imageRef")
     registry.check_bootable(compute(), image_id, validation.own_project())
     return image_id
 
 
-def _request(server: dict[str, Any], hints: dict[str, Any], *, on_offer: bool = False) -> BootRequest:
+def _request(server: Values, hints: dict[str, object], *, on_offer: bool = False) -> BootRequest:
     """Return the request; `on_offer`: a parent zone has chosen flavor and image, and the key belongs to its user."""
-    least = server["min_count"]
+    least: int = server["min_count"]
     count = server.get("max_count", least)
     if least > count:
         raise InvalidInput("min_count must be <= max_count")
@@ -141,17 +141,17 @@ def _request(server: dict[str, Any], hints: dict[str, Any], *, on_offer: bool = 
     )
 
 
-def _hints(given: dict[str, Any]) -> dict[str, Any]:
+def _hints(given: Values) -> dict[str, object]:
     """Return the hints of all places in a body; those below `server` win."""
     server = given["server"]
     beside, below = (given["os_hints"], given["extension_hints"]), (server["extension_hints"], server["os_hints"])
-    placement: dict[str, Any] = {}
+    placement: dict[str, object] = {}
     for place in (*beside, *below, server["scheduler_hints"]):
         placement |= place
     return placement
 
 
-def _check_hints(hints: dict[str, Any], reserved: bool, request: BootRequest) -> None:
+def _check_hints(hints: dict[str, object], reserved: bool, request: BootRequest) -> None:
     if "lease_params" in hints and not reserved:
         raise InvalidInput("lease_params needs the hint reserved=True")
     if reserved and request.count > 1:
@@ -165,17 +165,17 @@ def _named_flavor(ref: str) -> Flavor:
     return flavors.named(compute(), wanted, caller().project_id, admin=caller().is_admin)
 
 
-def _named_image(ref: Any) -> str | None:
+def _named_image(ref: object) -> str | None:
     if ref is None:
         return None
     return registry.id_of(compute(), validation.name(ref, "imageRef"), caller().project_id)
 
 
-def _image(server: dict[str, Any]) -> str:
+def _image(server: Values) -> str:
     return image(server["image_ref"] or server["device_image"])
 
 
-def _interfaces(server: dict[str, Any]) -> Interfaces:
+def _interfaces(server: Values) -> Interfaces:
     """Return the requested networks, which must be given since 2.37."""
     networks: Interfaces | None = server.get("networks")
     if networks is None and since(37):
@@ -199,7 +199,7 @@ def _zone(zone: str | None) -> str | None:
     return f"{named or ''}:{host or ''}:{node or ''}".rstrip(":") or None
 
 
-def _destination(server: dict[str, Any]) -> str | None:
+def _destination(server: Values) -> str | None:
     """Return `host[:node]` or `:node` of the keys `host` and `hypervisor_hostname`, which do not skip the filters."""
     named = {key: server[key] for key in ("host", "hypervisor_hostname") if server[key] is not None}
     if not named:
@@ -225,7 +225,7 @@ def _security_groups(names: tuple[str, ...]) -> tuple[str, ...] | None:
     return groups
 
 
-def _sent_key(build: dict[str, Any] | None) -> str | None:
+def _sent_key(build: Values | None) -> str | None:
     """Return the public key that a parent zone sent, empty for none; None if no parent takes the offer."""
     return None if build is None else build.get("public_key") or ""
 

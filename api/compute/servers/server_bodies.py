@@ -4,7 +4,6 @@ import base64
 import binascii
 import re
 from dataclasses import dataclass
-from typing import Any
 
 from api.compute import body_keys as keys
 from api.compute import validation
@@ -47,7 +46,7 @@ class Interfaces:
     """Place among the interfaces, and id of the port that has it."""
 
 
-def _fixed_ip(value: Any, field: str) -> str:
+def _fixed_ip(value: object, field: str) -> str:
     return str(ip_validation.address(value, field))
 
 
@@ -67,7 +66,7 @@ INTERFACE = Interface()
 NETWORKS = {"anyOf": [shapes.one_of("auto", "none"), shapes.listing(INTERFACE.shape(), MOST_INTERFACES)]}
 
 
-def _interfaces(value: Any, field: str) -> Interfaces | None:
+def _interfaces(value: object, field: str) -> Interfaces | None:
     if value is None:
         return None
     if value in ("auto", []):
@@ -111,13 +110,13 @@ def _once(named: list[str], what: str) -> None:
         raise InvalidInput(f"{what} {twice} is given twice")
 
 
-def _image_source(value: Any, field: str) -> str:
+def _image_source(value: object, field: str) -> str:
     if value != "image":
         raise InvalidInput(NO_VOLUMES)
     return "image"
 
 
-def _local(value: Any, field: str) -> str:
+def _local(value: object, field: str) -> str:
     if value != "local":
         raise InvalidInput(NO_VOLUMES)
     return "local"
@@ -137,7 +136,7 @@ DEVICE = Device()
 DEVICES = shapes.listing(DEVICE.shape(), 1)
 
 
-def _image_of_devices(value: Any, field: str) -> Any:
+def _image_of_devices(value: object, field: str) -> object:
     """Return the image among the block devices, which must be the only one: clients send it beside imageRef."""
     if not isinstance(value, list) or not all(isinstance(device, dict) for device in value):
         raise InvalidInput(f"{field} must be a list of objects")
@@ -166,7 +165,7 @@ class Hints(Body):
 HINTS = Hints()
 
 
-def _hints(value: Any, field: str) -> dict[str, Any]:
+def _hints(value: object, field: str) -> dict[str, object]:
     if value is not None and not isinstance(value, dict):
         raise InvalidInput("scheduler_hints must be an object")
     return value or {}
@@ -177,49 +176,49 @@ def hints_key(key: str | None = None) -> Key:
     return Key(_hints, HINTS.shape(), key=key)
 
 
-def _flavor_ref(value: Any, field: str) -> str:
+def _flavor_ref(value: object, field: str) -> str:
     if isinstance(value, bool) or not isinstance(value, (str, int)) or value == "":
         raise InvalidInput(f"{field} must be the id of a flavor")
     return str(value)
 
 
-def _disk_config(value: Any, field: str) -> str:
+def _disk_config(value: object, field: str) -> str:
     if value not in ("AUTO", MANUAL):
         raise InvalidInput(f"{field} must be AUTO or MANUAL, not {str(value)[:40]!r}")
     return str(value)
 
 
-def disk_config_key(**options: Any) -> Key:
+def disk_config_key(*, default: object) -> Key:
     """Return the key of the disk configuration of a server."""
-    return Key(_disk_config, DISK_CONFIG, key="OS-DCF:diskConfig", named="OS-DCF:diskConfig", **options)
+    return Key(_disk_config, DISK_CONFIG, key="OS-DCF:diskConfig", named="OS-DCF:diskConfig", default=default)
 
 
-def flavor_ref(**options: Any) -> Key:
+def flavor_ref() -> Key:
     """Return the key flavorRef, whose value is the id of a flavor or its link."""
-    return Key(_flavor_ref, shapes.name(), key="flavorRef", required=True, **options)
+    return Key(_flavor_ref, shapes.name(), key="flavorRef", required=True)
 
 
-def access(version: int, shape: shapes.Schema, **options: Any) -> Key:
+def access(version: int, shape: shapes.Schema, *, default: object = None) -> Key:
     """Return a key whose value is an access address of that IP version, in canonical form, or nothing."""
-    return Key(lambda value, _: validation.address(value, version), shape, key=f"accessIPv{version}", **options)
+    return Key(lambda value, _: validation.address(value, version), shape, key=f"accessIPv{version}", default=default)
 
 
-def _at_least_one(value: Any, field: str) -> int:
+def _at_least_one(value: object, field: str) -> int:
     return validation.count(value, field, 1)
 
 
-def _host(value: Any, field: str) -> str:
+def _host(value: object, field: str) -> str:
     if ":" in validation.name(value, field):
         raise InvalidInput(f"{field} must be the name of a host")
     return str(value)
 
 
-def _config_drive(value: Any, field: str) -> bool:
+def _config_drive(value: object, field: str) -> bool:
     """Return whether a config drive is requested; clients send an empty text if not."""
     return False if value in (None, "") else validation.flag(value, field)
 
 
-def user_data(value: Any, field: str) -> str:
+def user_data(value: object, field: str) -> str:
     if not isinstance(value, str) or len(value) > LONGEST_USER_DATA:
         raise InvalidInput(f"{field} must be Base64 of at most {LONGEST_USER_DATA} characters")
     try:
@@ -229,18 +228,18 @@ def user_data(value: Any, field: str) -> str:
     return value
 
 
-def password(value: Any, field: str) -> str:
+def password(value: object, field: str) -> str:
     if not isinstance(value, str) or len(value) > LONGEST_PASSWORD:
         raise InvalidInput(f"{field} must be a text of at most {LONGEST_PASSWORD} characters")
     return value
 
 
-def _empty(value: Any, field: str) -> None:
+def _empty(value: object, field: str) -> None:
     if value:
         raise InvalidInput(f"server: {field} must be empty, because this cloud does not store it")
 
 
-def _build_id(value: Any, field: str) -> str:
+def _build_id(value: object, field: str) -> str:
     if not isinstance(value, str) or not _BUILD_ID.fullmatch(value):
         raise InvalidInput(f"{field} must be a text of 1 to 64 letters, digits, '.', '_' and '-'")
     return value
@@ -249,7 +248,7 @@ def _build_id(value: Any, field: str) -> str:
 GROUP_NAMES = shapes.listing(shapes.below("name", shapes.name()), MOST_GROUPS)
 
 
-def _group_names(value: Any, field: str) -> tuple[str, ...]:
+def _group_names(value: object, field: str) -> tuple[str, ...]:
     """Return the names or ids of security groups."""
     if not isinstance(value, list) or len(value) > MOST_GROUPS:
         raise InvalidInput(f'{field} must be a list of at most {MOST_GROUPS} objects like {{"name": "default"}}')

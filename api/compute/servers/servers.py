@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
 
 from api.body import read_object
 from api.compute import validation
@@ -34,7 +33,7 @@ from climate.compute.zones.builds.placement import Make, Way
 from climate.compute.zones.builds.single_shot import Made
 from climate.service.leases import lease_servers as leased_boot
 
-Body = dict[str, Any]
+Body = dict[str, object]
 
 blueprint = compute_blueprint("servers")
 
@@ -177,7 +176,7 @@ def _listed() -> tuple[list[Server], Callable[[list[Body]], Body]]:
             raise unknown_marker(str(wanted.marker)) from None
         servers, is_local = [], False
     more, servers = 0 < wanted.limit < len(servers), servers[: wanted.limit]
-    links = {"servers_links": next_links(here(), servers[-1].id, wanted)} if more else {}
+    links: Body = {"servers_links": next_links(here(), servers[-1].id, wanted)} if more else {}
     return servers, lambda views: server_lists.joined(views, links, wanted, is_local_marker=is_local)
 
 

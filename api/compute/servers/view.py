@@ -5,7 +5,7 @@ from datetime import datetime
 from hashlib import sha224
 from secrets import token_urlsafe
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from api.compute.microversion import since
 from api.compute.projects.flavor_view import embedded
@@ -33,7 +33,7 @@ from climate.compute.models.server import (
     Server,
 )
 
-Body = dict[str, Any]
+Body = dict[str, object]
 
 POWER_STATES = {ACTIVE: 1, PAUSED: 3, SHUTOFF: 4, SUSPENDED: 4, SHELVED_OFFLOADED: 4, VERIFY_RESIZE: 1, RESCUED: 1}
 """Power state: 1 running, 3 paused, 4 shut down; 0 for every other status."""
@@ -67,7 +67,7 @@ class Behind(NamedTuple):
 NOTHING = Behind()
 
 
-def links(path: str) -> list[Body]:
+def links(path: str) -> list[dict[str, str]]:
     """Return the `links` of a Compute resource."""
     base = deployment().settings.base_url
     return [
@@ -135,7 +135,7 @@ def changed(server: Server, behind: Behind = NOTHING) -> Body:
         return body
     body["addresses"] = {
         label: [{key: entry[key] for key in ("version", "addr")} for entry in entries]
-        for label, entries in body["addresses"].items()
+        for label, entries in addresses(server).items()
     }
     return {key: value for key, value in body.items() if not key.startswith(EXTENDED)}
 
@@ -217,7 +217,7 @@ def _flavor_link(server: Server) -> Body:
     return {"id": server.flavor.id, "links": [links(f"flavors/{server.flavor.id}")[1]]}
 
 
-def addresses(server: Server) -> Body:
+def addresses(server: Server) -> dict[str, list[Body]]:
     """Return a server's fixed and floating addresses by network."""
     result: dict[str, list[Body]] = {}
     for address in server.addresses:

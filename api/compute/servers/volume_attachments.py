@@ -1,7 +1,5 @@
 """Volume attachments of a server."""
 
-from typing import Any
-
 from api.body import read_object
 from api.compute import validation
 from api.compute.blueprint import compute_blueprint
@@ -13,7 +11,7 @@ from climate.compute.errors import NotFound
 from climate.compute.servers import volume_attachments
 from climate.compute.store.projects.volumes import Volume
 
-Body = dict[str, Any]
+Body = dict[str, object]
 
 blueprint = compute_blueprint("volume-attachments")
 

@@ -1,10 +1,7 @@
 """Body of an estimate for a parent zone, read into a request spec of the bundled cloud."""
 
-from collections.abc import Mapping
-from typing import Any
-
 from api.schema import shapes
-from api.schema.body import ABSENT, Body, Key
+from api.schema.body import ABSENT, Body, Key, Values
 from climate.compute.models.request import pools_of
 from climate.compute.projects.quota_check import MOST_AT_ONCE
 from climate.compute.zones.builds.request_spec import LONGEST_NAME, SIZES, RequestSpec
@@ -13,31 +10,31 @@ from climate.domain.errors import InvalidInput
 HIGHEST = 2**31 - 1
 
 
-def _name(value: Any, field: str) -> str:
+def _name(value: object, field: str) -> str:
     if not isinstance(value, str) or not 0 < len(value) <= LONGEST_NAME:
         raise InvalidInput(f"{field} must be a text of 1 to {LONGEST_NAME} characters")
     return value
 
 
-def _size(value: Any, field: str) -> int:
+def _size(value: object, field: str) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= HIGHEST:
         raise InvalidInput(f"{field} must be a whole number from 0")
     return value
 
 
-def _count(value: Any, field: str) -> int:
+def _count(value: object, field: str) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MOST_AT_ONCE:
         raise InvalidInput(f"{field} must be a whole number from 1 to {MOST_AT_ONCE}")
     return value
 
 
-def _hints(value: Any, field: str) -> dict[str, Any]:
+def _hints(value: object, field: str) -> dict[str, object]:
     if value is not None and not isinstance(value, dict):
         raise InvalidInput(f"{field} must be an object")
     return value or {}
 
 
-def _no_offer(value: Any, field: str) -> None:
+def _no_offer(value: object, field: str) -> None:
     if value is not None:
         raise InvalidInput(f"{field} is for POST /servers: it names a node that was chosen already")
 
@@ -71,11 +68,11 @@ class InstanceProperties(Body):
 TYPE, PROPERTIES = InstanceType(), InstanceProperties()
 
 
-def _type(value: Any, field: str) -> dict[str, Any]:
+def _type(value: object, field: str) -> dict[str, object]:
     return TYPE.read_value({} if value is None else value, field)
 
 
-def _properties(value: Any, field: str) -> dict[str, Any]:
+def _properties(value: object, field: str) -> dict[str, object]:
     return PROPERTIES.read_value({} if value is None else value, field)
 
 
@@ -95,7 +92,7 @@ class RequestSpecBody(Body):
 SPEC = RequestSpecBody()
 
 
-def request_spec(body: Mapping[str, Any]) -> RequestSpec:
+def request_spec(body: Values) -> RequestSpec:
     """Return the request spec of a body; InvalidInput or BadRequest name the invalid key."""
     given = SPEC.read(body)
     kind, properties, hints = given["instance_type"], given["instance_properties"], given["scheduler_hints"]

@@ -1,9 +1,9 @@
 """Build requests of a parent zone: the accepted offer, and the build that the server belongs to."""
 
 from collections.abc import Mapping
-from typing import Any
 
 from api.request_context import caller, deployment
+from api.schema.body import Values
 from climate.compute.servers.create import new_build_id
 from climate.compute.zones.builds.orders import Order
 from climate.domain.errors import Forbidden, InvalidInput
@@ -11,7 +11,7 @@ from climate.domain.errors import Forbidden, InvalidInput
 BLOBS = ("blob", "zone_blob")
 
 
-def is_on_offer(server: Mapping[str, Any]) -> bool:
+def is_on_offer(server: Mapping[str, object]) -> bool:
     """Return whether a server is requested on an offer of this zone; Forbidden for all but administrators."""
     if all(server[key] is None for key in BLOBS):
         return False
@@ -20,7 +20,7 @@ def is_on_offer(server: Mapping[str, Any]) -> bool:
     return True
 
 
-def check(server: Mapping[str, Any], count: int, *, on_offer: bool, of_build: bool) -> None:
+def check(server: Values, count: int, *, on_offer: bool, of_build: bool) -> None:
     """Raise InvalidInput for keys of zones in a request where they have no meaning."""
     if "num_instances" in server:
         raise InvalidInput("num_instances is only for POST /zones/boot; give min_count and max_count")
@@ -32,7 +32,7 @@ def check(server: Mapping[str, Any], count: int, *, on_offer: bool, of_build: bo
         raise InvalidInput("reservation_id is only for POST /zones/boot and for servers on an offer")
 
 
-def read(server: Mapping[str, Any], name: str) -> Order:
+def read(server: Values, name: str) -> Order:
     """Return the build request of a parent zone."""
     build = server.get("zone_build") or {}
     return Order(

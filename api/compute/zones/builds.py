@@ -1,7 +1,5 @@
 """Builds over zones: estimates for a parent zone, requests for many servers, and their results."""
 
-from typing import Any
-
 from api import body
 from api.compute import validation
 from api.compute.blueprint import compute_blueprint
@@ -13,7 +11,7 @@ from climate.compute.zones.builds import builds, selection
 from climate.compute.zones.builds.builds import BuildState
 from climate.domain.errors import InvalidInput
 
-Body = dict[str, Any]
+Body = dict[str, object]
 
 blueprint = compute_blueprint("zone-builds")
 """Routes for administrators, below /zones."""

@@ -1,7 +1,6 @@
 """Requests about servers of child zones: forwarded to the child, whose answer is returned."""
 
 from collections.abc import Mapping
-from typing import Any
 from urllib.parse import quote
 from uuid import UUID
 
@@ -79,7 +78,7 @@ def send_along(action: str, values: Mapping[str, str]) -> None:
     g.sent_along = {action: values}
 
 
-def _body() -> dict[str, Any]:
+def _body() -> dict[str, object]:
     """Return the body of this request for a child zone."""
     body = read_object()
     added: Mapping[str, Mapping[str, str]] = g.get("sent_along", {})

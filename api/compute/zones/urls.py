@@ -9,7 +9,7 @@ from api.request_context import deployment
 ROOTS = ("/compute/", "/image/")
 """Path prefixes of resources; the part before them is the public URL of the child."""
 
-Body = dict[str, Any]
+Body = dict[str, object]
 
 
 def own(body: Any) -> Any:
@@ -39,7 +39,7 @@ def url(there: str) -> str:
     return ""
 
 
-def _links(links: Any) -> Any:
+def _links(links: object) -> object:
     if not isinstance(links, list):
         return own(links)
     led = [{**link, "href": url(str(link.get("href")))} for link in links if isinstance(link, Mapping)]

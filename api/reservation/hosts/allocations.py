@@ -9,11 +9,9 @@ from api.request_context import caller, climate
 from api.reservation import pages
 from api.reservation.dates import date
 from api.reservation.hosts.schema import AllocationAnswer, AllocationQuery, AllocationsAnswer, OneAllocationQuery
-from api.reservation.view_decorator import PREFIX, Operation, serve
+from api.reservation.view_decorator import PREFIX, Operation, Read, serve
 from climate.service.hosts import inventory
 from climate.store.allocation.hosts import Allocated
-
-Read = dict[str, object]
 
 blueprint = Blueprint("allocations", __name__, url_prefix=PREFIX, description="Allocations of hosts.")
 

@@ -1,7 +1,5 @@
 """Health of hosts: failures declared by administrators, recovery, and reallocation by hand."""
 
-from typing import Any
-
 from flask.typing import ResponseReturnValue
 from marshmallow import RAISE, Schema, fields, validate
 
@@ -10,14 +8,12 @@ from api.request_context import caller, climate
 from api.reservation.dates import DATE, date, maybe, out_date
 from api.reservation.hosts.schema import Truth
 from api.reservation.leases.request_options import DryRun
-from api.reservation.view_decorator import PREFIX, Operation, Strict, serve
+from api.reservation.view_decorator import PREFIX, Operation, Read, Strict, serve
 from climate.domain.hosts.pools import HostPlace, Pool
 from climate.service.host_operations import failures
 from climate.service.host_operations.failures import LONGEST_REASON, Report
 from climate.service.leases import host_replacement
 from climate.service.leases.host_replacement import Order
-
-Read = dict[str, Any]
 
 blueprint = Blueprint("health", __name__, url_prefix=PREFIX, description="Health of hosts.")
 
@@ -156,7 +152,7 @@ def reallocate_host(host_id: str, query: Read, body: Read) -> ResponseReturnValu
     return {"reallocation": {**details, "from": str(done.host), "to": str(done.to)}}
 
 
-def _place(place: HostPlace) -> dict[str, Any]:
+def _place(place: HostPlace) -> dict[str, object]:
     return {
         "host_id": str(place.host),
         "host": place.name,
@@ -167,7 +163,7 @@ def _place(place: HostPlace) -> dict[str, Any]:
     }
 
 
-def _health(report: Report) -> dict[str, Any]:
+def _health(report: Report) -> dict[str, object]:
     servers = [{"id": s.id, "name": s.name, "project_id": s.project_id, "status": s.status} for s in report.servers]
     return {
         **_place(report.place),

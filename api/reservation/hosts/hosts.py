@@ -1,7 +1,6 @@
 """Hosts that can be reserved: register, list, show, update and delete."""
 
 from datetime import datetime
-from typing import Any
 
 from flask.typing import ResponseReturnValue
 
@@ -12,12 +11,10 @@ from api.reservation.dates import maybe, stamp
 from api.reservation.hosts.schema import HostAnswer, HostChanges, HostOrder, HostsAnswer, Registering, capabilities
 from api.reservation.leases.request_options import DryRun, Repeatable, key_of
 from api.reservation.leases.schema import LeaseAt
-from api.reservation.view_decorator import PREFIX, Operation, nothing, serve
+from api.reservation.view_decorator import PREFIX, Operation, Read, nothing, serve
 from climate.service.hosts import inventory
 from climate.service.hosts.inventory import How
 from climate.store.hosts.hosts import Host
-
-Read = dict[str, Any]
 
 blueprint = Blueprint("os-hosts", __name__, url_prefix=PREFIX, description="Hosts that can be reserved.")
 
@@ -98,7 +95,7 @@ def remove_host(host_id: str, query: Read) -> ResponseReturnValue:
     return nothing()
 
 
-def host_body(host: Host) -> dict[str, Any]:
+def host_body(host: Host) -> dict[str, object]:
     """Return a host as Blazar shows it: its extra capabilities are keys like the others."""
     return {
         **host.extra,

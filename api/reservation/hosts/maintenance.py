@@ -16,14 +16,12 @@ from api.reservation.leases.body import entry_body
 from api.reservation.leases.request_options import DryRun
 from api.reservation.leases.schema import HistoryAnswer, LeaseAt, LinkOut
 from api.reservation.unchanged_fields import Update
-from api.reservation.view_decorator import PREFIX, Operation, Strict, serve
+from api.reservation.view_decorator import PREFIX, Operation, Read, Strict, serve
 from climate.domain.errors import InvalidInput
 from climate.service.host_operations import maintenance
 from climate.service.host_operations.maintenance import LONGEST_REASON, Changes, Order, Planned
 from climate.service.leases.reallocation import Outcome
 from climate.store.hosts.maintenance import ACTIVE, PLANNED, Window, WindowFilter, WindowState
-
-Read = dict[str, Any]
 
 blueprint = Blueprint("maintenances", __name__, url_prefix=PREFIX, description="Maintenance windows of hosts.")
 
@@ -235,11 +233,11 @@ def _id(maintenance_id: str) -> UUID:
     return path_id(maintenance_id, f"Object with {{'maintenance_id': '{maintenance_id[:80]}'}} not found")
 
 
-def _planned(planned: Planned) -> dict[str, Any]:
+def _planned(planned: Planned) -> dict[str, object]:
     return {"maintenance": _body(planned.window), "leases": [_moved(outcome) for outcome in planned.moved]}
 
 
-def _moved(outcome: Outcome) -> dict[str, Any]:
+def _moved(outcome: Outcome) -> dict[str, object]:
     lease = outcome.lease
     return {
         "id": str(lease.id),
@@ -252,7 +250,7 @@ def _moved(outcome: Outcome) -> dict[str, Any]:
     }
 
 
-def _body(window: Window) -> dict[str, Any]:
+def _body(window: Window) -> dict[str, object]:
     return {
         "id": str(window.id),
         "host_id": str(window.host),

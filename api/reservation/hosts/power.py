@@ -1,7 +1,5 @@
 """Power of hosts: settings and state, power on and off by hand, and a report of savings."""
 
-from typing import Any
-
 from flask.typing import ResponseReturnValue
 
 from api.openapi import Blueprint
@@ -19,11 +17,9 @@ from api.reservation.hosts.power_schema import (
     SwitchingOn,
 )
 from api.reservation.leases.request_options import DryRun
-from api.reservation.view_decorator import PREFIX, Operation, nothing, serve
+from api.reservation.view_decorator import PREFIX, Operation, Read, nothing, serve
 from climate.service.power import power
 from climate.service.power.power import ByHand, Powered, Saved, Wiring
-
-Read = dict[str, Any]
 
 blueprint = Blueprint("power", __name__, url_prefix=PREFIX, description="Hosts with power settings.")
 
@@ -109,7 +105,7 @@ def _switched(host_id: str, wanted: ByHand, query: Read) -> ResponseReturnValue:
     return {"power": _body(power.switch(climate(), caller(), host_id, wanted, dry_run=query["dry_run"]))}
 
 
-def _body(power: Powered) -> dict[str, Any]:
+def _body(power: Powered) -> dict[str, object]:
     place, supply = power.place, power.supply
     return {
         "id": str(place.host),
@@ -132,7 +128,7 @@ def _body(power: Powered) -> dict[str, Any]:
     }
 
 
-def _report(saved: Saved) -> dict[str, Any]:
+def _report(saved: Saved) -> dict[str, object]:
     report = saved.report
     hosts = [
         {"id": str(host), "name": saved.names[host], "hours_off": round(hours, 3)}

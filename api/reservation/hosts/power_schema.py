@@ -87,7 +87,7 @@ class PowerOrder(Update, Strict):
         metadata={"description": "Idle power of the host in watts, for the report."},
     )
 
-    def changes(self, given: Mapping[str, Any], shown: Mapping[str, Any]) -> dict[str, Any]:
+    def changes(self, given: Mapping[str, Any], shown: Mapping[str, Any]) -> dict[str, object]:
         """Return what differs; InvalidInput if a replacement would delete secrets, which the answer does not show."""
         rest = differing(given, shown, self.read_only())
         settings = given.get("settings")

@@ -1,18 +1,14 @@
 """Names and values of host capabilities, which requirements can name."""
 
-from typing import Any
-
 from flask.typing import ResponseReturnValue
 
 from api.openapi import Blueprint
 from api.request_context import caller, climate
 from api.reservation.dates import date, maybe
 from api.reservation.hosts.schema import PropertiesAnswer, PropertyAnswer, PropertyChange, PropertyQuery
-from api.reservation.view_decorator import PREFIX, Operation, serve
+from api.reservation.view_decorator import PREFIX, Operation, Read, serve
 from climate.service.hosts import inventory
 from climate.store.hosts.hosts import HOST_TYPE, Property
-
-Read = dict[str, Any]
 
 blueprint = Blueprint("properties", __name__, url_prefix=PREFIX, description="Capabilities that requirements can name.")
 
@@ -55,5 +51,5 @@ def change_property(name: str, query: Read, body: Read) -> ResponseReturnValue:
     return {"resource_property": shown}
 
 
-def _listed(one: Property, detail: bool) -> dict[str, Any]:
+def _listed(one: Property, detail: bool) -> dict[str, object]:
     return {"property": one.name, **({"private": one.private, "values": list(one.values)} if detail else {})}

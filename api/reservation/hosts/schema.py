@@ -26,7 +26,7 @@ def capabilities(given: Mapping[str, Any], *, removable: bool) -> Extra:
     return {name: None if value is None and removable else _text(name, value) for name, value in given.items()}
 
 
-def _text(name: str, value: Any) -> str:
+def _text(name: str, value: object) -> str:
     if not isinstance(value, str | int | float):
         raise InvalidInput(f"Extra capability {name[:64]!r} must be a text, not {type(value).__name__}")
     text = str(value)
@@ -45,7 +45,7 @@ class HostOrder(Schema):
     id = fields.Raw(metadata={"description": "Its hypervisor id or UUID, or its name; takes precedence over `name`."})
 
     @post_load
-    def _named(self, data: dict[str, Any], **_: Any) -> dict[str, Any]:
+    def _named(self, data: dict[str, Any], **_: object) -> dict[str, object]:
         name = data.pop("name", None)
         given = data.pop("id", None)
         if given is not None and (not isinstance(given, str | int) or isinstance(given, bool)):

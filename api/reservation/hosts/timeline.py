@@ -3,7 +3,6 @@
 import json
 from datetime import UTC, datetime
 from hashlib import sha256
-from typing import Any
 
 from flask import Response, request
 from flask.typing import ResponseReturnValue
@@ -12,14 +11,12 @@ from marshmallow import RAISE, Schema, fields, validate
 from api.openapi import Blueprint
 from api.request_context import caller, climate
 from api.reservation.dates import Moment, date, out_date
-from api.reservation.view_decorator import PREFIX, Operation, Strict, serve
+from api.reservation.view_decorator import PREFIX, Operation, Read, Strict, serve
 from climate.domain.hosts.pools import Pool
 from climate.domain.hosts.timeline import Span, SpanKind
 from climate.domain.policy import Caller
 from climate.service.hosts import timeline
 from climate.service.hosts.timeline import MOST_POINTS, MOST_ROWS, Grouping, Row, Timeline, Wanted
-
-Read = dict[str, Any]
 
 LONGEST_LIST = 8000
 LONGEST_SEARCH = 255

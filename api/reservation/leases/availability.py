@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any
 from uuid import UUID
 
 from flask.typing import ResponseReturnValue
@@ -23,7 +22,7 @@ from api.reservation.leases.availability_schema import (
     local_time,
 )
 from api.reservation.leases.body import lease_body
-from api.reservation.view_decorator import PREFIX, Operation, nothing, serve
+from api.reservation.view_decorator import PREFIX, Operation, Read, nothing, serve
 from climate.domain.availability.daily_windows import DAYS, Window, zone
 from climate.domain.availability.free_counts import Point
 from climate.domain.availability.search import Mode
@@ -33,8 +32,6 @@ from climate.service.availability import holds, reasons, search
 from climate.service.availability.offers import Offer
 from climate.service.availability.question import Wanted, present
 from climate.service.availability.reasons import Reason
-
-Read = dict[str, Any]
 
 USUAL = timedelta(days=7)
 """Time from the earliest start in which is searched, if no latest end is given."""

@@ -37,7 +37,7 @@ class Length(fields.Field[timedelta]):
         return timedelta(seconds=seconds)
 
 
-def seconds_of(value: Any) -> int | None:
+def seconds_of(value: object) -> int | None:
     """Return the seconds of a duration, a whole number or ISO 8601; None for any other value."""
     if isinstance(value, int) and not isinstance(value, bool):
         return value

@@ -14,14 +14,12 @@ from api.negotiation import answers
 from api.openapi import Blueprint
 from api.request_context import DEPLOYMENT, caller, climate
 from api.reservation.dates import date
-from api.reservation.view_decorator import PREFIX, Operation, Strict, serve
+from api.reservation.view_decorator import PREFIX, Operation, Read, Strict, serve
 from climate.domain.policy import Caller
 from climate.service.journal import changes
 from climate.service.journal.changes import Follower, Notice
 from climate.store.journal.changes import Change
 from climate.web.event_streams import RETRY_MILLISECONDS, EventStreams, Stream, message
-
-Read = dict[str, Any]
 
 STREAMS = "climate.event_streams"
 """Key of the open streams among the application's extensions."""

@@ -1,7 +1,5 @@
 """Events of all leases, for operators: list them, and retry those that failed."""
 
-from typing import Any
-
 from flask.typing import ResponseReturnValue
 from marshmallow import RAISE, Schema, fields, validate
 
@@ -11,13 +9,11 @@ from api.reservation import pages
 from api.reservation.dates import DATE, date, maybe, out_date
 from api.reservation.ids import marker_id, path_id
 from api.reservation.leases.schema import LinkOut
-from api.reservation.view_decorator import PREFIX, Operation, serve
+from api.reservation.view_decorator import PREFIX, Operation, Read, serve
 from climate.domain.events.event import Event
 from climate.domain.lease import Lease
 from climate.domain.status import EventStatus
 from climate.service.events import events
-
-Read = dict[str, Any]
 
 blueprint = Blueprint("events", __name__, url_prefix=PREFIX, description="Events of leases.")
 
@@ -74,7 +70,7 @@ def requeue_event(event_id: str, query: Read) -> ResponseReturnValue:
     return {"event": _body(lease, lease.event(known))}
 
 
-def _body(lease: Lease, event: Event) -> dict[str, Any]:
+def _body(lease: Lease, event: Event) -> dict[str, object]:
     return {
         "id": str(event.id),
         "lease_id": str(lease.id),

@@ -26,7 +26,7 @@ from api.reservation.leases.schema import (
     LeasesAnswer,
 )
 from api.reservation.leases.series_schema import CreatedAnswer
-from api.reservation.view_decorator import PREFIX, Operation, nothing, serve
+from api.reservation.view_decorator import PREFIX, Operation, Read, nothing, serve
 from api.reservation.zone_chain import over_the_tree
 from climate.domain.errors import Forbidden, InvalidInput
 from climate.domain.lease import Lease
@@ -39,8 +39,6 @@ from climate.service.leases.update import Changes
 from climate.service.series import create
 from climate.service.waiting_list import entries, places
 from climate.store.leases.leases import Listing
-
-Read = dict[str, Any]
 
 blueprint = Blueprint("leases", __name__, url_prefix=PREFIX, description="Leases of resources for a period.")
 

@@ -1,21 +1,19 @@
 """Orders of leases and series, from bodies that were validated."""
 
 from datetime import timedelta
-from typing import Any
 
 from api.request_context import climate
 from api.reservation.dates import NOW
 from api.reservation.leases import reservation_specs
+from api.reservation.view_decorator import Read
 from climate.domain.events.lease_events import AdditionalEvent
 from climate.domain.planning.series import Make
 from climate.domain.sharing.sharing import Sharing
 from climate.service.leases.leases import Order
 from climate.service.series.create import SeriesOrder
 
-Body = dict[str, Any]
 
-
-def order(body: Body) -> Order:
+def order(body: Read) -> Order:
     """Return the order of a lease, its reservations in the types of their plugins."""
     seconds = body.get("hold_seconds")
     return Order(
@@ -30,17 +28,17 @@ def order(body: Body) -> Order:
     )
 
 
-def sharing(given: Body | None) -> Sharing:
+def sharing(given: Read | None) -> Sharing:
     """Return the further projects and users of a lease; none for null."""
     return Sharing(**{name: tuple(ids) for name, ids in (given or {}).items()})
 
 
-def events(body: Body) -> list[AdditionalEvent]:
+def events(body: Read) -> list[AdditionalEvent]:
     """Return the additional events."""
     return [AdditionalEvent(event["event_type"], event["event_date"]) for event in body["events"]]
 
 
-def series(body: Body) -> SeriesOrder:
+def series(body: Read) -> SeriesOrder:
     """Return the order of a series: that of a lease, and its rule."""
     repeat = body["repeat"]
     return SeriesOrder(order(body), repeat["rule"], repeat["zone"], Make(repeat["make"]))

@@ -26,7 +26,7 @@ class DryRun(Strict):
 class Version(fields.String):
     """An If-Match header.  Becomes the expected version of the lease; None for `*`, which is any version."""
 
-    def _deserialize(self, value: Any, *args: Any, **more: Any) -> Any:
+    def _deserialize(self, value: object, *args: Any, **more: Any) -> Any:
         text = str(value).strip()
         if text == "*":
             return None

@@ -13,7 +13,7 @@ from climate.domain.planning.preemption import FIELD as PREEMPTIBLE
 from climate.plugin import ResourcePlugin
 
 Plugins = Mapping[str, ResourcePlugin]
-Spec = dict[str, Any]
+Spec = dict[str, object]
 
 
 def read_new(plugins: Plugins, given: Mapping[str, Any]) -> Spec:
@@ -79,7 +79,7 @@ def _schema(resource_type: str, spec_schema: type[Schema], kind: str) -> Schema:
     return schema
 
 
-def _load(schema: Schema, given: Mapping[str, Any]) -> Spec:
+def _load(schema: Schema, given: Mapping[str, object]) -> Spec:
     try:
         read: Spec = schema.load(given)
     except ValidationError as error:
@@ -87,7 +87,7 @@ def _load(schema: Schema, given: Mapping[str, Any]) -> Spec:
     return read
 
 
-def _in_the_peers_words(schema: Schema, messages: Mapping[str, Any]) -> str:
+def _in_the_peers_words(schema: Schema, messages: Mapping[str, object]) -> str:
     missing = sorted(name for name, said in messages.items() if said == [MISSING])
     unknown = sorted(set(messages) - set(schema.fields) - {"_schema"})
     wrong = {name: said for name, said in messages.items() if name not in missing and name not in unknown}

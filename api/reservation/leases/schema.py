@@ -135,7 +135,7 @@ class LeaseOrder(Strict):
     sharing = fields.Nested(SharingBody, allow_none=True, load_default=None)
 
     @validates_schema(pass_original=True, skip_on_field_errors=False)
-    def _dates_or_hold(self, data: dict[str, Any], original: Any, **_: Any) -> None:
+    def _dates_or_hold(self, data: dict[str, object], original: object, **_: object) -> None:
         given = original if isinstance(original, dict) else {}
         if data.get("hold") is None:
             missing = [name for name in OF_HOLDS[:2] if name not in given]
@@ -147,7 +147,7 @@ class LeaseOrder(Strict):
             raise ValidationError({"sharing": ["not together with hold: share the lease once it is made"]})
 
     @validates_schema(pass_original=True, skip_on_field_errors=False)
-    def _is_a_series(self, data: dict[str, Any], original: Any, **_: Any) -> None:
+    def _is_a_series(self, data: dict[str, Any], original: Any, **_: object) -> None:
         if data.get("repeat") is None:
             return
         if excluded := [name for name in ALONE if original.get(name) is not None]:
@@ -321,7 +321,7 @@ FIXED = frozenset(ReservationOut().fields) - {"id", "resource_id", "resource_typ
 """Keys of a reservation in answers that no request has."""
 
 
-def _reservations(body: dict[str, Any]) -> list[dict[str, Any]]:
+def _reservations(body: dict[str, Any]) -> list[dict[str, object]]:
     """Return the reservations of a body that was not validated; none if they are no list of objects."""
     given = body.get("reservations")
     return given if isinstance(given, list) and all(isinstance(one, dict) for one in given) else []
@@ -343,7 +343,7 @@ class LeaseChanges(Update, Strict):
         SharingBody, allow_none=True, metadata={"description": "All further projects and users; null for none."}
     )
 
-    def repeats(self, given: dict[str, Any]) -> bool:
+    def repeats(self, given: dict[str, object]) -> bool:
         """Return whether a body, or one of its reservations, has read-only keys."""
         return super().repeats(given) or any(not FIXED.isdisjoint(one) for one in _reservations(given))
 
@@ -359,7 +359,7 @@ class LeaseChanges(Update, Strict):
         others = {key: value for key, value in rest.items() if key != "reservations"}
         return {**others, "reservations": parts} if parts else others
 
-    def _part(self, given: dict[str, Any], shown: dict[str, Any] | None) -> dict[str, Any]:
+    def _part(self, given: dict[str, object], shown: dict[str, Any] | None) -> dict[str, object]:
         """Return the changes of a reservation with its id; nothing if there are none."""
         if shown is None or FIXED.isdisjoint(given):
             return given

@@ -1,6 +1,5 @@
 """Series of leases: create, list, show, change and delete."""
 
-from typing import Any
 from uuid import UUID
 
 from flask.typing import ResponseReturnValue
@@ -21,13 +20,11 @@ from api.reservation.leases.series_schema import (
     SeriesPatch,
     SeriesQuery,
 )
-from api.reservation.view_decorator import PREFIX, Operation, nothing, serve
+from api.reservation.view_decorator import PREFIX, Operation, Read, nothing, serve
 from climate.service.series import change, create
 from climate.service.series.change import SeriesChanges
 from climate.service.series.create import Outcome
 from climate.store.leases.series import SeriesListing
-
-Read = dict[str, Any]
 
 blueprint = Blueprint("series", __name__, url_prefix=PREFIX, description="Leases that repeat by a rule.")
 

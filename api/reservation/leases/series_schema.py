@@ -123,7 +123,7 @@ class SeriesPatch(Update, Strict):
     )
 
     @validates_schema(pass_original=True)
-    def _any(self, data: dict[str, Any], original: dict[str, Any], **_: Any) -> None:
+    def _any(self, data: dict[str, object], original: dict[str, object], **_: object) -> None:
         if not data.keys() - {"since"} and not original.keys() - {"from"}:
             raise ValidationError("nothing to change was given: name, move_by or extend_by")
 

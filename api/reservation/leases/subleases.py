@@ -1,6 +1,6 @@
 """Sub-leases of a lease: create and list. Each is a lease, which is shown, changed and deleted as one."""
 
-from typing import Any
+from uuid import UUID
 
 from flask.typing import ResponseReturnValue
 from structlog.contextvars import bind_contextvars
@@ -14,12 +14,10 @@ from api.reservation.leases.body import lease_body
 from api.reservation.leases.request_options import DryRun, Repeatable, key_of, tag
 from api.reservation.leases.schema import LeaseAnswer
 from api.reservation.leases.subleases_schema import EXAMPLE, TERMS, SubleaseBody, SubleasesAnswer
-from api.reservation.view_decorator import PREFIX, Operation, serve
+from api.reservation.view_decorator import PREFIX, Operation, Read, serve
 from climate.service.subleases import create, listing
 from climate.service.subleases.create import SubleaseOrder
 from climate.store.hosts.hosts import HOST_TYPE
-
-Read = dict[str, Any]
 
 PATH = "/leases/<lease_id>/subleases"
 
@@ -76,7 +74,7 @@ def _terms(body: Read) -> Read:
     return {name: read[name] for name in given}
 
 
-def _id(text: str) -> Any:
+def _id(text: str) -> UUID:
     lease_id = path_id(text, f"Object with {{'lease_id': '{text[:80]}'}} not found")
     bind_contextvars(lease_id=str(lease_id))
     return lease_id

@@ -55,7 +55,7 @@ class SubleaseBody(Strict):
     before_end = fields.String(metadata={"description": "Action at before_end_lease, as in a reservation."})
 
     @validates_schema(skip_on_field_errors=True)
-    def _number_or_names(self, data: dict[str, Any], **_: Any) -> None:
+    def _number_or_names(self, data: dict[str, Any], **_: object) -> None:
         if bool(data["hosts"]) == bool(data["host_names"]):
             raise ValidationError({"hosts": ["give either a number as hosts, or names as host_names"]})
         if len(set(data["host_names"])) < len(data["host_names"]):

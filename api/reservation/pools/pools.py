@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import datetime
-from typing import Any
 
 from flask.typing import ResponseReturnValue
 
@@ -29,7 +28,7 @@ from api.reservation.pools.schema import (
     ResidentQuery,
     ResidentsAnswer,
 )
-from api.reservation.view_decorator import PREFIX, Operation, serve
+from api.reservation.view_decorator import PREFIX, Operation, Read, serve
 from climate.cloud import CloudServer
 from climate.domain.errors import InvalidInput, NotFound
 from climate.domain.hosts.pool_filling import Move
@@ -43,8 +42,6 @@ from climate.service.hosts.inventory import marker_number
 from climate.service.hosts.move_checks import Order
 from climate.service.hosts.multi_tenant import Stranger
 from climate.store.hosts.pools import Promise
-
-Read = dict[str, Any]
 
 blueprint = Blueprint("pools", __name__, url_prefix=PREFIX, description="Host pools.")
 

@@ -106,7 +106,7 @@ class PoolTerms(Update, Strict):
     )
     move_servers = Truth(allow_none=True, metadata={"description": "Whether servers on draining hosts are moved away."})
 
-    def changes(self, given: Mapping[str, Any], shown: Mapping[str, Any]) -> dict[str, Any]:
+    def changes(self, given: Mapping[str, Any], shown: Mapping[str, Any]) -> dict[str, object]:
         """Return the settings with another value than `shown`, whose settings are below `terms`."""
         terms = shown["terms"] or {}
         own = frozenset({*self.read_only(), "own"})
@@ -167,7 +167,7 @@ def _server_count() -> fields.Integer:
     )
 
 
-def _servers() -> Any:
+def _servers() -> object:
     return fields.List(
         fields.Nested(ServerThere),
         required=True,

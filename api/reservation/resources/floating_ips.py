@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
 
 from flask.typing import ResponseReturnValue
 
@@ -20,11 +19,9 @@ from api.reservation.resources.floating_ip_schema import (
     FloatingIpOrder,
     FloatingIpsAnswer,
 )
-from api.reservation.view_decorator import PREFIX, Operation, nothing, serve
+from api.reservation.view_decorator import PREFIX, Operation, Read, nothing, serve
 from climate.service import floating_ips
 from climate.store.floating_ips import Allocated, FloatingIp
-
-Read = dict[str, Any]
 
 blueprint = Blueprint(
     "floatingips", __name__, url_prefix=PREFIX, description="Floating IPs that can be reserved, and their allocations."
@@ -110,7 +107,7 @@ def show_address_allocation(floatingip_id: str, query: Read) -> ResponseReturnVa
     return {"allocation": _allocation(known, taken, query)}
 
 
-def floating_ip_body(known: FloatingIp) -> dict[str, Any]:
+def floating_ip_body(known: FloatingIp) -> dict[str, object]:
     """Return a floating IP as Blazar shows it."""
     return {
         "id": str(known.id),
@@ -123,6 +120,6 @@ def floating_ip_body(known: FloatingIp) -> dict[str, Any]:
     }
 
 
-def _allocation(known: FloatingIp, taken: Sequence[Allocated], query: Read) -> dict[str, Any]:
+def _allocation(known: FloatingIp, taken: Sequence[Allocated], query: Read) -> dict[str, object]:
     shown = [body for _, body in resource_allocations.chosen(taken, query)]
     return {"resource_id": str(known.id), "floating_ip_address": known.address, "reservations": shown}

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
 
 from flask.typing import ResponseReturnValue
 
@@ -21,13 +20,11 @@ from api.reservation.resources.storage_schema import (
     StoragePoolOrder,
     StoragePoolsAnswer,
 )
-from api.reservation.view_decorator import PREFIX, Operation, nothing, serve
+from api.reservation.view_decorator import PREFIX, Operation, Read, nothing, serve
 from climate.domain.policy import Caller
 from climate.service import storage_pools
 from climate.service.storage_pools import PoolOrder
 from climate.store.inventory_pools import Allocated, Inventory
-
-Read = dict[str, Any]
 
 blueprint = Blueprint(
     "storage_pools", __name__, url_prefix=PREFIX, description="Storage that can be reserved, and its allocations."
@@ -143,7 +140,7 @@ def show_storage_allocation(storage_pool_id: str, query: Read) -> ResponseReturn
     return {"allocation": _allocation(known, taken, query)}
 
 
-def pool_body(known: Inventory, asker: Caller) -> dict[str, Any]:
+def pool_body(known: Inventory, asker: Caller) -> dict[str, object]:
     """Return a storage pool; only administrators see its backend."""
     return {
         "id": str(known.id),
@@ -157,7 +154,7 @@ def pool_body(known: Inventory, asker: Caller) -> dict[str, Any]:
     }
 
 
-def _allocation(known: Inventory, taken: Sequence[Allocated], query: Read) -> dict[str, Any]:
+def _allocation(known: Inventory, taken: Sequence[Allocated], query: Read) -> dict[str, object]:
     shown = [
         {**body, "size_gb": one.amount, "kept": one.kept} for one, body in resource_allocations.chosen(taken, query)
     ]

@@ -57,7 +57,7 @@ class StoragePoolChanges(Update, Strict):
     closed = fields.Boolean(metadata={"description": "Refuse new allocations of it."})
 
     @validates_schema(pass_original=True)
-    def _something(self, data: Mapping[str, Any], original: Mapping[str, Any], **_: Any) -> None:
+    def _something(self, data: Mapping[str, object], original: Mapping[str, object], **_: object) -> None:
         if not original:
             raise ValidationError("No change is given; known are capacity_gb, closed, name")
 

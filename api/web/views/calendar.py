@@ -1,7 +1,6 @@
 """Calendar of hosts: the component with its data, the same as a table, and changes of times by dragging."""
 
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 from flask import jsonify, render_template, request
 from flask.typing import ResponseReturnValue
@@ -15,7 +14,7 @@ from api.reservation.hosts.timeline import TimelineQuery
 from api.reservation.ids import path_id
 from api.reservation.leases import event_stream
 from api.reservation.leases.event_stream import MEDIA_TYPE, StreamQuery
-from api.reservation.view_decorator import Strict
+from api.reservation.view_decorator import Read, Strict
 from api.reservation.zone_chain import over_the_tree
 from api.web.blueprint import page
 from climate.domain.errors import ClimateError, InvalidInput, NotFound
@@ -33,8 +32,6 @@ SPANS = (6, 12, 24, 72, 168, 336, 744, 2208)
 USUAL_SPAN = 168
 TABLE_ROWS = 50
 JSON = ("application/json",)
-
-Read = dict[str, Any]
 
 
 @page("GET", "/calendar", "leases:get")

@@ -1,7 +1,6 @@
 """Series: the dates of a lease that repeats, with those that clash, before it is created and afterwards."""
 
 from collections.abc import Mapping
-from typing import Any
 from uuid import UUID
 
 from flask import flash, redirect, render_template, request
@@ -91,7 +90,7 @@ def _order(given: Form, name: str, make: Make) -> SeriesOrder:
     return SeriesOrder(order, repeat.rule, preferences.zone() or "UTC", make)
 
 
-def _kept(given: Form) -> Mapping[str, Any]:
+def _kept(given: Form) -> Mapping[str, object]:
     names = ("hosts", "length", "requirements", "earliest", "preemptible", "every", "times", "rule")
     return {name: given[name] for name in names if given.get(name)}
 

@@ -3,7 +3,6 @@
 import json
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any
 
 from flask import flash, redirect, render_template, request
 from flask.typing import ResponseReturnValue
@@ -107,10 +106,10 @@ def _bootable(known: Sequence[Lease]) -> list[tuple[str, str]]:
     return [(str(one.id), f"{lease.name}: {lease_words.resources(one)}") for lease, one in parts]
 
 
-def _body(form: form_fields.Form) -> dict[str, Any]:
+def _body(form: form_fields.Form) -> dict[str, object]:
     """Return the form as a request of the API has it."""
     network, key, when = form.get("network", ""), form.get("key", ""), form.get("when", "now")
-    server: dict[str, Any] = {
+    server: dict[str, object] = {
         "name": form_fields.text(form, "name"),
         "flavorRef": form.get("flavor", ""),
         "imageRef": form.get("image", ""),
@@ -120,7 +119,7 @@ def _body(form: form_fields.Form) -> dict[str, Any]:
     return {"server": server, **_hints(form, when)}
 
 
-def _hints(form: form_fields.Form, when: str) -> dict[str, Any]:
+def _hints(form: form_fields.Form, when: str) -> dict[str, object]:
     reservation = form.get("reservation", "")
     if when == "lease":
         if not reservation:

@@ -70,7 +70,7 @@ def delete(credentials: tuple[str, ...]) -> None:
         identity_requests.ask(client, "DELETE", f"{_path(client)}/{lookup.part(one['id'])}")
 
 
-def _listing(client: Client) -> list[dict[str, Any]]:
+def _listing(client: Client) -> list[dict[str, object]]:
     return list(identity_requests.ask(client, "GET", _path(client))[f"{KEY}s"])
 
 
@@ -82,7 +82,7 @@ def _path(client: Client) -> str:
     return f"/users/{lookup.part(identity_requests.own_id(client))}/{KEY}s"
 
 
-def _row(one: dict[str, Any]) -> dict[str, Any]:
+def _row(one: dict[str, Any]) -> dict[str, object]:
     return {
         **{name: one.get(name) for name in COLUMNS},
         "roles": " ".join(role["name"] for role in one.get("roles") or ()),

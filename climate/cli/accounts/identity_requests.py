@@ -14,7 +14,7 @@ def ask(client: Client, method: str, path: str, **sent: Any) -> dict[str, Any]:
     return client.body(client.request(method, f"{client.identity}{path}", **sent))
 
 
-def listing(client: Client, noun: str) -> list[dict[str, Any]]:
+def listing(client: Client, noun: str) -> list[dict[str, object]]:
     """Return all users, projects or roles that the caller may see: of projects, the own ones or all."""
     place = "" if noun != "project" or _reads_all(client) else "/auth"
     return list(ask(client, "GET", f"{place}/{noun}s")[f"{noun}s"])

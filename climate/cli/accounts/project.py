@@ -67,5 +67,5 @@ def delete(projects: tuple[str, ...]) -> None:
         identity_requests.ask(client, "DELETE", f"/projects/{lookup.part(project_id)}")
 
 
-def _show(project: dict[str, Any]) -> None:
+def _show(project: dict[str, object]) -> None:
     current().show({name: project.get(name) for name in COLUMNS})

@@ -11,7 +11,7 @@ from climate.cli.connection.client import Client
 from climate.cli.connection.session import current
 from climate.cli.options import listed, shown
 
-F = TypeVar("F", bound=Callable[..., Any])
+F = TypeVar("F", bound=Callable[..., object])
 
 
 @click.group("role")
@@ -87,11 +87,11 @@ def list_assignments(user: str | None, project: str | None, role: str | None) ->
     session.show_all([_flat(row) for row in rows], ("user", "project", "role"))
 
 
-def _flat(row: dict[str, Any]) -> dict[str, Any]:
+def _flat(row: dict[str, Any]) -> dict[str, object]:
     """Return the names of an assignment; groups and domains, which only Keystone has, stand in the same columns."""
     whose = row.get("user") or row.get("group") or {}
-    scope: Any = next(iter((row.get("scope") or {}).values()), None)
-    place: dict[str, Any] = scope if isinstance(scope, dict) else {}
+    scope: object = next(iter((row.get("scope") or {}).values()), None)
+    place: dict[str, object] = scope if isinstance(scope, dict) else {}
     return {
         "user": whose.get("name"),
         "project": place.get("name"),

@@ -102,7 +102,7 @@ def set_(
         raise click.UsageError("give one option for the password")
     new = passwords.generated() if generate_password else None
     password = new or passwords.chosen(password_prompt, password_file)
-    changes: Mapping[str, Any] = {**options, "password": password, "default_project_id": project}
+    changes: Mapping[str, object] = {**options, "password": password, "default_project_id": project}
     body = identity_requests.given(changes)
     client = current().client
     if project:
@@ -130,7 +130,7 @@ def _assign(client: Client, user_id: str, project_id: str, role_id: str) -> None
     identity_requests.ask(client, "PUT", "/projects/{}/users/{}/roles/{}".format(*parts))
 
 
-def _show(user: Mapping[str, Any], password: str | None = None) -> None:
+def _show(user: Mapping[str, object], password: str | None = None) -> None:
     """Print a user, with a password that was generated for it."""
     more = {} if password is None else {"password": password}
     current().show({**{name: user.get(name) for name in COLUMNS}, **more})

@@ -151,7 +151,7 @@ class Client:
             raise Failure(f"{answer.url} did not answer with a JSON object", hint="is this a climate server?")
         return content
 
-    def pages(self, service: str, path: str, key: str, params: Mapping[str, Any] | None = None) -> Iterator[Any]:
+    def pages(self, service: str, path: str, key: str, params: Mapping[str, object] | None = None) -> Iterator[Any]:
         """Yield every item of a list, page after page."""
         asked = {**(params or {}), "limit": PAGE}
         seen = ""
@@ -175,7 +175,7 @@ class Client:
     def login(self) -> Token:
         """Return a new token, also if there is a kept one; it becomes that of this command and of later ones."""
         url = f"{self.identity}/auth/tokens"
-        auth: dict[str, Any] = {"identity": self.cloud.methods}
+        auth: dict[str, object] = {"identity": self.cloud.methods}
         if self.cloud.scope is not None:
             auth["scope"] = self.cloud.scope
         answer = self._send("POST", url, json={"auth": auth})
@@ -242,7 +242,7 @@ def _more(body: Mapping[str, Any], key: str, count: int) -> bool:
     return bool(links) if links is not None else count >= PAGE
 
 
-def _content(answer: Answer) -> Any:
+def _content(answer: Answer) -> object:
     try:
         return answer.json()
     except ValueError:

@@ -92,7 +92,7 @@ class LoopbackConnection:
         return self._secure
 
 
-def _target(parts: SplitResult, params: Mapping[str, Any] | None) -> str:
+def _target(parts: SplitResult, params: Mapping[str, object] | None) -> str:
     """Return the path with its query and the parameters."""
     query = quote(parts.query, safe=UNQUOTED)
     if params:
@@ -101,7 +101,7 @@ def _target(parts: SplitResult, params: Mapping[str, Any] | None) -> str:
     return f"{path}?{query}" if query else path
 
 
-def _pairs(params: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def _pairs(params: Mapping[str, object]) -> Iterator[tuple[str, str]]:
     for name, value in params.items():
         for one in value if isinstance(value, MULTIPLE) else [value]:
             yield name, "" if one is None else str(one).lower() if isinstance(one, bool) else str(one)

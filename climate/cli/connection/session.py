@@ -155,7 +155,7 @@ def empty(path: str) -> str:
     return NEXT.get(path.removeprefix("climate "), "nothing to list")
 
 
-def _present(default: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> Sequence[str]:
+def _present(default: Sequence[str], rows: Sequence[Mapping[str, object]]) -> Sequence[str]:
     """Return the columns of `default` that the rows have; all of them if there are no rows."""
     known = [name for name in default if any(name in row for row in rows)]
     return known or default

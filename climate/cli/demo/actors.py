@@ -73,7 +73,7 @@ class Play:
         """Return a lease as its owner sees it."""
         return lookup.lease_by_id(self.member, lease_id)
 
-    def server_now(self, server_id: str, client: Client | None = None) -> dict[str, Any] | None:
+    def server_now(self, server_id: str, client: Client | None = None) -> dict[str, object] | None:
         """Return a server, None if it does not exist."""
         return existing(lambda: lookup.server_by_id(client or self.member, server_id))
 
@@ -85,7 +85,7 @@ class Play:
             body["OS-SCH-HNT:scheduler_hints"] = dict(hints)
         return str(client.json("compute", "POST", "/servers", json=body)["server"]["id"])
 
-    def active(self, server_id: str) -> dict[str, Any]:
+    def active(self, server_id: str) -> dict[str, object]:
         """Return a server of the member once it is ACTIVE; Unseen if it is in ERROR."""
         settled = ("ACTIVE", "ERROR")
         server = self.until("the server", lambda: self.server_now(server_id), lambda now: status(now) in settled)
@@ -114,7 +114,7 @@ class Play:
         listed = self.admin.json("compute", "GET", "/os-aggregates")["aggregates"]
         return {str(one["name"]): frozenset(one["hosts"]) for one in listed}
 
-    def held(self, lease_id: str) -> Sequence[Mapping[str, Any]]:
+    def held(self, lease_id: str) -> Sequence[Mapping[str, object]]:
         """Return the hosts of a lease."""
         query = {"lease_id": lease_id}
         listed = self.admin.json("reservation", "GET", "/os-hosts/allocations", params=query)["allocations"]
@@ -126,7 +126,7 @@ def status(thing: Mapping[str, Any] | None) -> str:
     return "gone" if thing is None else str(thing["status"])
 
 
-def existing(look: Callable[[], dict[str, Any]]) -> dict[str, Any] | None:
+def existing(look: Callable[[], dict[str, object]]) -> dict[str, object] | None:
     """Return the answer of `look`, None if the server answers 404."""
     try:
         return look()
@@ -167,7 +167,7 @@ def person(play: Play, name: str, password: str, project: str) -> Client:
     return Client(entry({"auth": auth}, name))
 
 
-def _brief(thing: Any) -> str:
+def _brief(thing: object) -> str:
     if thing is None or isinstance(thing, Mapping):
         return status(thing) if thing is None or "status" in thing else ", ".join(thing)
     return ", ".join(map(str, thing)) if isinstance(thing, list) else str(thing)[:60]

@@ -1,7 +1,6 @@
 """Cleanup of the demo, also of what an interrupted one left behind."""
 
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 from climate.cli.demo import storage_steps
 from climate.cli.demo.actors import MARK, Play
@@ -37,11 +36,11 @@ def visitor_goes(play: Play) -> None:
     _clear_sizes_and_people(play)
 
 
-def _ours(things: Iterable[Mapping[str, Any]], begins: str = MARK) -> list[str]:
+def _ours(things: Iterable[Mapping[str, object]], begins: str = MARK) -> list[str]:
     return [str(one["id"]) for one in things if str(one["name"]).startswith(begins)]
 
 
-def _leases(play: Play) -> Iterable[Mapping[str, Any]]:
+def _leases(play: Play) -> Iterable[Mapping[str, object]]:
     return play.admin.pages("reservation", "/leases", "leases")
 
 

@@ -12,7 +12,6 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import yaml
 
@@ -87,7 +86,7 @@ class Ground:
     """The home of the demo and the members of its cluster."""
 
     home: Path
-    members: list[dict[str, Any]] = field(default_factory=list)
+    members: list[dict[str, object]] = field(default_factory=list)
     """The members of the cluster, as entries of the nodes file."""
 
     @property
@@ -117,7 +116,7 @@ class Ground:
         _write(self.home, {**cluster, "members": self.members})
 
 
-def _write(home: Path, node: Mapping[str, Any]) -> None:
+def _write(home: Path, node: Mapping[str, object]) -> None:
     """Write the nodes file of a service with one node atomically."""
     home.mkdir(mode=0o700, parents=True, exist_ok=True)
     draft = home / f"{NODES_FILE}.new"

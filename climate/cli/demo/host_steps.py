@@ -111,7 +111,7 @@ def _path(play: Play, what: str) -> str:
     return f"/os-hosts/{play.hosts[HOST]['id']}/{what}"
 
 
-def _power(play: Play) -> dict[str, Any]:
+def _power(play: Play) -> dict[str, object]:
     return dict(play.admin.json("reservation", "GET", _path(play, "power"))["power"])
 
 

@@ -51,7 +51,7 @@ def lease_starts(play: Play) -> str:
     """The lease goes PENDING, STARTING, ACTIVE on time"""
     lease_id, seen = play.lease["id"], ["PENDING"]
 
-    def look() -> dict[str, Any]:
+    def look() -> dict[str, object]:
         lease = play.lease_now(lease_id)
         if seen[-1] != lease["status"]:
             seen.append(lease["status"])
@@ -147,7 +147,7 @@ def sleeper_wakes(play: Play) -> str:
     """It is woken at the start of its lease"""
     start = play.sleeper_lease["start_date"]
 
-    def look() -> dict[str, Any] | None:
+    def look() -> dict[str, object] | None:
         server = play.server_now(play.sleeper)
         early = -after(start, play.member.now())
         require(status(server) == "RESERVED" or early < EARLY, f"it is {status(server)} {early:.1f} s too early")
@@ -162,7 +162,7 @@ def sleeper_wakes(play: Play) -> str:
     return f"ACTIVE {late:.2f} s after the start, and so is its lease"
 
 
-def settled_lease(play: Play, lease_id: str, wanted: str) -> dict[str, Any]:
+def settled_lease(play: Play, lease_id: str, wanted: str) -> dict[str, object]:
     """Return a lease once it has the expected status; Unseen if it is in ERROR."""
     lease = play.until("its lease", lambda: play.lease_now(lease_id), lambda now: now["status"] in (wanted, "ERROR"))
     require(lease["status"] == wanted, f"the lease is {lease['status']}: {lease.get('status_reason')}")

@@ -1,7 +1,5 @@
 """climate host: the hosts kept for leases."""
 
-from typing import Any
-
 import click
 
 from climate.cli import lookup
@@ -75,7 +73,7 @@ def unset(host: str, extra: tuple[str, ...], dry_run: bool) -> None:
     _put(host, dict.fromkeys(extra), dry_run)
 
 
-def _put(host: str, body: dict[str, Any], dry_run: bool) -> None:
+def _put(host: str, body: dict[str, object], dry_run: bool) -> None:
     session = current()
     path = f"/os-hosts/{lookup.host_id(session.client, host)}"
     answer = session.client.json("reservation", "PUT", path, json=body, params=dry(dry_run))
@@ -145,7 +143,7 @@ def property_show(name: str) -> None:
     session.show(lookup.only("host property", name, rows, "property"))
 
 
-def _properties(session: Session, query: dict[str, str]) -> list[dict[str, Any]]:
+def _properties(session: Session, query: dict[str, str]) -> list[dict[str, object]]:
     answer = session.client.json("reservation", "GET", "/os-hosts/properties", params=query)
     return list(answer["resource_properties"])
 

@@ -164,7 +164,7 @@ def fail(host: str, reason: str, dry_run: bool) -> None:
 def _declare(host: str, verb: str, body: dict[str, str] | None, dry_run: bool) -> None:
     session = current()
     path = f"/os-hosts/{lookup.host_id(session.client, host)}/{verb}"
-    sent: dict[str, Any] = {"params": dry(dry_run), **({"json": body} if body else {})}
+    sent: dict[str, object] = {"params": dry(dry_run), **({"json": body} if body else {})}
     session.show(session.client.json("reservation", "POST", path, **sent)["place"])
 
 

@@ -46,7 +46,7 @@ def close(host: str, reason: str, dry_run: bool) -> None:
 def _open(host: str, reservable: bool, reason: str, dry_run: bool) -> None:
     session = current()
     path = f"/os-hosts/{lookup.host_id(session.client, host)}/reservable"
-    sent: dict[str, Any] = {"json": {"reservable": reservable, "reason": reason}, "params": dry(dry_run)}
+    sent: dict[str, object] = {"json": {"reservable": reservable, "reason": reason}, "params": dry(dry_run)}
     session.show(session.client.json("reservation", "PUT", path, **sent)["host"])
 
 
@@ -63,7 +63,7 @@ def history(host: str) -> None:
     session.show_all(rows, HISTORY)
 
 
-def _row(row: dict[str, Any]) -> dict[str, Any]:
+def _row(row: dict[str, Any]) -> dict[str, object]:
     body = row["body"]
     closed = row["kind"] == "HostOpened" and body.get("reservable") is False
     kind = "HostClosed" if closed else row["kind"]

@@ -27,7 +27,7 @@ UNREGISTERED = "not registered"
 
 MOVES = ("id", "name", "from", "pool", "moved", "leases")
 
-F = TypeVar("F", bound=Callable[..., Any])
+F = TypeVar("F", bound=Callable[..., object])
 
 
 @click.group("pool")
@@ -84,7 +84,7 @@ def hosts(pool: str, servers: bool) -> None:
     session.show_all(rows if plain else [_flat(row) for row in rows], HOSTS)
 
 
-def _flat(row: dict[str, Any]) -> dict[str, Any]:
+def _flat(row: dict[str, Any]) -> dict[str, object]:
     """Return a row with the next allocation and the servers in one cell each."""
     servers = row["servers"]
     text = None if servers is None else " ".join(f"{one['name']}({one['status']})" for one in servers)
@@ -133,7 +133,7 @@ def set_(pool: str, unset: tuple[str, ...], dry_run: bool, **given: Any) -> None
     session.show(session.client.json("reservation", "PUT", path, json=body, params=dry(dry_run))["pool"])
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: Any) -> object:
     return int(value.total_seconds()) if isinstance(value, timedelta) else value
 
 
@@ -203,7 +203,7 @@ def move(hosts: tuple[str, ...], pool: str, given: dict[str, Any]) -> None:
     session = current()
     body = {"hosts": list(hosts), "reason": given["reason"], "force": given["force"]}
     body |= {"from": given["source"]} if given["source"] else {}
-    sent: dict[str, Any] = {"json": body, "params": dry(given["dry_run"])}
+    sent: dict[str, object] = {"json": body, "params": dry(given["dry_run"])}
     rows = session.client.json("reservation", "POST", f"/pools/{lookup.part(pool)}/moves", **sent)["moves"]
     if session.form not in ("json", "yaml"):
         rows = [

@@ -1,7 +1,5 @@
 """climate calendar: secret feeds by which calendar programs show leases."""
 
-from typing import Any
-
 import click
 
 from climate.cli import lookup
@@ -49,5 +47,5 @@ def delete(feeds: tuple[str, ...]) -> None:
         client.call("reservation", "DELETE", f"{FEEDS}/{lookup.part(one['id'])}")
 
 
-def _feeds(client: Client) -> list[dict[str, Any]]:
+def _feeds(client: Client) -> list[dict[str, object]]:
     return list(client.pages("reservation", FEEDS, "calendar_feeds"))

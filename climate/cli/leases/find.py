@@ -28,12 +28,12 @@ WINDOW = re.compile(r"(?:(?P<days>[a-z,-]+)\s+)?(?P<begin>\d\d:\d\d)-(?P<end>\d\
 WINDOW_FORMS = "'Mon-Fri 08:00-18:00 Europe/Berlin', 'Sat,Sun 00:00-24:00' or '20:00-06:00'"
 
 
-class WindowType(click.ParamType[dict[str, Any]]):
+class WindowType(click.ParamType[dict[str, object]]):
     """A click parameter for daily and weekly windows."""
 
     name = "window"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> dict[str, Any]:
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> dict[str, object]:
         if isinstance(value, dict):
             return value
         found = WINDOW.fullmatch(str(value).strip())
@@ -102,7 +102,7 @@ def _refuse_both(given: Mapping[str, Any]) -> None:
         raise click.UsageError("--wait-list excludes --hold and --between")
 
 
-def _question(session: Session, given: Mapping[str, Any]) -> dict[str, Any]:
+def _question(session: Session, given: Mapping[str, Any]) -> dict[str, object]:
     if given["network"]:
         given = {**given, "network": lookup.network_id(session.client, given["network"])}
     now = session.client.now().replace(microsecond=0)
@@ -120,7 +120,7 @@ def _question(session: Session, given: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _take(session: Session, offer: Mapping[str, Any], given: Mapping[str, Any]) -> None:
+def _take(session: Session, offer: Mapping[str, object], given: Mapping[str, object]) -> None:
     name = given["name"]
     asked = {"offer": offer["id"], "name": name}
     hold = session.client.json("reservation", "POST", "/holds", json=asked)["hold"]
@@ -164,7 +164,7 @@ def _show(session: Session, answer: Mapping[str, Any]) -> None:
             click.echo(line)
 
 
-def _row(place: int, offer: Mapping[str, Any]) -> dict[str, Any]:
+def _row(place: int, offer: Mapping[str, Any]) -> dict[str, object]:
     counts = [one for one in offer["reservations"] if one["count"] is not None]
     length = _instant(offer["end_date"]) - _instant(offer["start_date"])
     return {

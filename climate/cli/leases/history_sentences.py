@@ -19,7 +19,7 @@ EVENTS = {
 """Kind of an event -> its name in a sentence; other kinds have their own names."""
 
 
-def sentences(rows: Iterable[Row], look: "Look", reader: str = "") -> list[dict[str, Any]]:
+def sentences(rows: Iterable[Row], look: "Look", reader: str = "") -> list[dict[str, object]]:
     """Return a row for each entry of a history: time, author (`you` for the reader's own user id), and a sentence."""
     known: dict[str, str] = {}
     kinds: dict[str, str] = {}

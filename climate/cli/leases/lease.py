@@ -68,7 +68,7 @@ def create(name: str, **given: Any) -> None:
     body = _new_lease(session, name, given, now)
     headers = {"Idempotency-Key": key or str(uuid4())}
     repeat = series.repeat(session.environ, given)
-    sent: dict[str, Any] = {"json": body | repeat, "headers": headers, "params": dry(given["dry_run"])}
+    sent: dict[str, object] = {"json": body | repeat, "headers": headers, "params": dry(given["dry_run"])}
     try:
         lease = session.client.json("reservation", "POST", series.PATH if repeat else "/leases", **sent)
     except Failure as failure:
@@ -83,7 +83,7 @@ def create(name: str, **given: Any) -> None:
     show_lease(session, _thing(lease))
 
 
-def _new_lease(session: Session, name: str, given: Mapping[str, Any], now: datetime) -> dict[str, Any]:
+def _new_lease(session: Session, name: str, given: Mapping[str, Any], now: datetime) -> dict[str, object]:
     """Return the lease that the options describe, for the body of a request."""
     body: dict[str, Any] = {
         "name": name,
@@ -100,7 +100,7 @@ def _new_lease(session: Session, name: str, given: Mapping[str, Any], now: datet
     return body | request_wait(given, now) | sharing_options.requested(given)
 
 
-def request_wait(given: Mapping[str, Any], now: datetime) -> dict[str, Any]:
+def request_wait(given: Mapping[str, Any], now: datetime) -> dict[str, object]:
     """Return the part of a request that puts a lease in the waiting list; nothing without the option."""
     until = given["wait_until"]
     if not given["wait_list"]:
@@ -131,7 +131,7 @@ def _events(given: Sequence[tuple[str, str]], now: datetime) -> list[dict[str, s
         raise click.UsageError(f"--event: {wrong}") from None
 
 
-def _thing(body: dict[str, Any], key: str = "lease") -> dict[str, Any]:
+def _thing(body: dict[str, Any], key: str = "lease") -> dict[str, object]:
     """Return the content of the envelope; a plan with further keys is returned whole."""
     return dict(body[key]) if list(body) == [key] else body
 
@@ -194,7 +194,7 @@ def show_lease(session: Session, lease: dict[str, Any]) -> None:
     session.show(lease_view.fields(lease, hosts, addresses, session.client.now()))
 
 
-def hosts_of(session: Session, lease: Mapping[str, Any]) -> list[dict[str, Any]] | None:
+def hosts_of(session: Session, lease: Mapping[str, Any]) -> list[dict[str, object]] | None:
     """Return the hosts of a lease, as far as the caller may know them; None if the service does not say."""
     try:
         answer = session.client.json("reservation", "GET", f"/leases/{lookup.part(str(lease['id']))}/hosts")
@@ -247,7 +247,7 @@ def _past_lease_id(session: Session, lease: str) -> str:
         raise
 
 
-def history_rows(history: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def history_rows(history: Iterable[Mapping[str, Any]]) -> list[dict[str, object]]:
     """Return the rows of a history with their event and its result."""
     lines = list(history)
     kinds = {event["id"]: event["kind"] for line in lines for event in line["body"].get("events", ())}
@@ -304,7 +304,7 @@ def _reservation_id(session: Session, lease: str, chosen: str | None) -> str:
 
 def _put(session: Session, lease_id: str, body: Mapping[str, Any], given: Mapping[str, Any], etag: str = "") -> None:
     headers = {"If-Match": etag} if etag else {}
-    sent: dict[str, Any] = {"json": body, "headers": headers, "params": dry(given["dry_run"])}
+    sent: dict[str, object] = {"json": body, "headers": headers, "params": dry(given["dry_run"])}
     answer = session.client.json("reservation", "PUT", f"/leases/{lease_id}", **sent)
     if given["wait"] and not given["dry_run"]:
         answer = {"lease": _wait(session, lease_id, "", seconds(given["timeout"]))}
@@ -335,7 +335,7 @@ def shorten(lease: str, length: timedelta | None, until: Moment | None, **given:
     _move_end(lease, None if length is None else -length, until, given)
 
 
-def _move_end(lease: str, by: timedelta | None, until: Moment | None, given: Mapping[str, Any]) -> None:
+def _move_end(lease: str, by: timedelta | None, until: Moment | None, given: Mapping[str, object]) -> None:
     exactly_one(("LENGTH", "--until"), by, until)
     session = current()
     client = session.client
@@ -380,7 +380,7 @@ def wait_(lease: str, status: str, timeout: timedelta) -> None:
         show_lease(session, _wait(session, lease_id, status.upper(), seconds(timeout)))
 
 
-def _wait(session: Session, lease_id: str, status: str, timeout: float) -> dict[str, Any]:
+def _wait(session: Session, lease_id: str, status: str, timeout: float) -> dict[str, object]:
     """Return the lease once it has `status`, or is settled if `status` is empty."""
     wanted = (status,) if status else SETTLED
     failed = ("ERROR", *AFTER.get(status, ())) if status and status != "ERROR" else ()
@@ -411,7 +411,7 @@ def _advice(lease_id: str) -> str:
     return f"`climate lease history {lease_id}` shows why"
 
 
-def _look(session: Session, lease_id: str) -> dict[str, Any] | None:
+def _look(session: Session, lease_id: str) -> dict[str, object] | None:
     try:
         return lookup.lease_by_id(session.client, lease_id)
     except Failure as failure:

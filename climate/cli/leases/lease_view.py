@@ -24,7 +24,7 @@ UNITS = {"vcpus": "{} vCPUs", "memory_mb": "{} MB memory", "local_gb": "{} GB di
 """Property of every host -> text."""
 
 
-def fields(lease: Row, hosts: Sequence[Row] | None, addresses: Mapping[str, str], now: datetime) -> dict[str, Any]:
+def fields(lease: Row, hosts: Sequence[Row] | None, addresses: Mapping[str, str], now: datetime) -> dict[str, object]:
     """Return the fields of a lease for a table; `addresses` are those of servers by their ids."""
     return {
         "name": lease.get("name"),
@@ -79,7 +79,7 @@ def _said(time: str) -> str:
     return f"{time[:19].replace('T', ' ')} UTC"
 
 
-def list_row(lease: Row) -> dict[str, Any]:
+def list_row(lease: Row) -> dict[str, object]:
     """Return a lease for a list, with its place in the waiting list in one cell."""
     place = (lease.get("waiting") or {}).get("place")
     return {**lease, "waiting": None if place is None else f"place {place}"}
@@ -118,7 +118,7 @@ def described(host: Row) -> str:
     return ", ".join([*sizes, *(f"{key}={value}" for key, value in properties.items() if key not in UNITS)])
 
 
-def host_row(host: Row) -> dict[str, Any]:
+def host_row(host: Row) -> dict[str, object]:
     """Return a host with its properties and servers in one cell each."""
     servers = host.get("servers")
     said = None if servers is None else ", ".join(f"{one['name']} ({one['status']})" for one in servers)

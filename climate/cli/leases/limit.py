@@ -1,7 +1,6 @@
 """climate limit: limits of projects."""
 
 import re
-from typing import Any
 
 import click
 
@@ -25,7 +24,7 @@ class BoundType(click.ParamType[tuple[str, int]]):
 
     name = "name=number"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, int]:
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, int]:
         if isinstance(value, tuple):
             return value
         name, _, number = str(value).partition("=")
@@ -99,7 +98,7 @@ def unset(project: str, names: tuple[str, ...], dry_run: bool) -> None:
         current().client.call("reservation", "DELETE", _path(_any_project(project)), params=dry(dry_run))
 
 
-def _put(project: str, bounds: dict[str, Any], dry_run: bool) -> None:
+def _put(project: str, bounds: dict[str, object], dry_run: bool) -> None:
     session = current()
     answer = session.client.json("reservation", "PUT", _path(project), json=bounds, params=dry(dry_run))
     session.show_all(answer["limits"], COLUMNS)

@@ -49,5 +49,5 @@ def set_(topics: tuple[str, ...], every: bool, nothing: bool) -> None:
         session.say("this deployment sends no mail: CLIMATE_SMTP_URL is not set")
 
 
-def _row(known: dict[str, Any]) -> dict[str, Any]:
+def _row(known: dict[str, Any]) -> dict[str, object]:
     return {**known, "topics": " ".join(known["topics"])}

@@ -59,13 +59,13 @@ def resend(notices: tuple[str, ...]) -> None:
         client.json("reservation", "POST", f"/notices/{lookup.part(notice)}/resend")
 
 
-def _line(notice: dict[str, Any], session: Session) -> str:
+def _line(notice: dict[str, object], session: Session) -> str:
     if session.form == "json":
         return json.dumps(notice, ensure_ascii=False) + "\n"
     return output.records([notice], "value", session.columns or COLUMNS)
 
 
-def followed(client: Client, query: dict[str, Any], pause: float = PAUSE) -> Iterator[dict[str, Any]]:
+def followed(client: Client, query: dict[str, Any], pause: float = PAUSE) -> Iterator[dict[str, object]]:
     """Yield every notification once, without end."""
     seen: dict[str, str] = {}
     while True:

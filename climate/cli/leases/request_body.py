@@ -8,7 +8,7 @@ import click
 from climate.cli.dates import SpanType
 from climate.cli.options import RequirementsType, ReservationType
 
-F = TypeVar("F", bound=Callable[..., Any])
+F = TypeVar("F", bound=Callable[..., object])
 
 AFFINITY: Mapping[str, bool | None] = {"together": True, "apart": False, "any": None}
 SIZES = ("vcpus", "memory_mb", "disk_gb")
@@ -97,7 +97,7 @@ ENDS = (
 )  # fmt: skip
 
 
-def new_reservations(given: Mapping[str, Any]) -> list[dict[str, Any]]:
+def new_reservations(given: Mapping[str, Any]) -> list[dict[str, object]]:
     """Return the reservations of a new lease; without options the lease is empty."""
     shared = _room(given)
     hosts = {} if shared else _hosts(given)
@@ -116,7 +116,7 @@ def new_reservations(given: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [*given["raw"], *({**one, **ends} for one in made)]
 
 
-def reservation_change(given: Mapping[str, Any]) -> dict[str, Any]:
+def reservation_change(given: Mapping[str, Any]) -> dict[str, object]:
     """Return the keys of a reservation whose options were given."""
     addresses = {"amount": given["floating_ips"]} if given["floating_ips"] else {}
     storage = {"size_gb": given["size_gb"]} if given["size_gb"] else {}
@@ -128,7 +128,7 @@ def reservation_change(given: Mapping[str, Any]) -> dict[str, Any]:
     return {**addresses, **storage, **others, **_ends(given)}
 
 
-def _of_addresses(given: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _of_addresses(given: Mapping[str, Any]) -> list[dict[str, object]]:
     count, network, required = given["floating_ips"], given["network"], list(given["addresses"])
     if not (count or network or required):
         return []
@@ -138,7 +138,7 @@ def _of_addresses(given: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [{"resource_type": "virtual:floatingip", **keys}]
 
 
-def _of_storage(given: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _of_storage(given: Mapping[str, Any]) -> list[dict[str, object]]:
     size, storage_class, volumes = given["size_gb"], given["storage_class"], given["volumes"]
     if not (size or storage_class or volumes):
         return []
@@ -148,13 +148,13 @@ def _of_storage(given: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [{"resource_type": "storage:pool", **keys}]
 
 
-def _of_hosts(keys: Mapping[str, Any]) -> dict[str, Any]:
+def _of_hosts(keys: Mapping[str, Any]) -> dict[str, object]:
     least = keys.get("min", 1)
     defaults = {"min": least, "max": max(least, 1), "hypervisor_properties": "", "resource_properties": ""}
     return {"resource_type": "physical:host", **defaults, **keys}
 
 
-def _of_room(given: Mapping[str, Any], keys: Mapping[str, Any]) -> dict[str, Any]:
+def _of_room(given: Mapping[str, Any], keys: Mapping[str, object]) -> dict[str, object]:
     missing = [f"--{name.replace('_', '-')}" for name in SIZES if name not in keys]
     if "amount" not in keys:
         raise click.UsageError("give --servers with their number")
@@ -167,7 +167,7 @@ def _of_room(given: Mapping[str, Any], keys: Mapping[str, Any]) -> dict[str, Any
     return {"resource_type": "flavor:instance", "flavor_id": given["flavor"], **keys}
 
 
-def _room(given: Mapping[str, Any]) -> dict[str, Any]:
+def _room(given: Mapping[str, Any]) -> dict[str, object]:
     """Return the keys of a capacity reservation; none if none of its options was given."""
     numbers = {"amount": given["servers"], **{name: given[name] for name in SIZES}}
     keys = {key: value for key, value in numbers.items() if value is not None}
@@ -179,7 +179,7 @@ def _room(given: Mapping[str, Any]) -> dict[str, Any]:
     return {**keys, "resource_properties": extras} if keys and extras is not None else keys
 
 
-def _hosts(given: Mapping[str, Any]) -> dict[str, Any]:
+def _hosts(given: Mapping[str, Any]) -> dict[str, object]:
     hosts, least, most = given["hosts"], given["least"], given["most"]
     if hosts is not None and (least is not None or most is not None):
         raise click.UsageError("give --hosts, or --min and --max")
@@ -194,7 +194,7 @@ def _hosts(given: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in keys.items() if value is not None}
 
 
-def _where(given: Mapping[str, Any], hosts: Mapping[str, Any]) -> dict[str, Any]:
+def _where(given: Mapping[str, Any], hosts: Mapping[str, object]) -> dict[str, object]:
     """Return the requirements on the location of hosts, and whether they may be taken again."""
     keys = {key: given[key] for key in ("zone", "cell", "across", "preemptible") if given[key]}
     if keys and not hosts:
@@ -204,7 +204,7 @@ def _where(given: Mapping[str, Any], hosts: Mapping[str, Any]) -> dict[str, Any]
     return keys
 
 
-def _ends(given: Mapping[str, Any]) -> dict[str, Any]:
+def _ends(given: Mapping[str, Any]) -> dict[str, object]:
     grace = given["grace"]
     keys = {"on_end": given["on_end"], "grace_period": None if grace is None else int(grace.total_seconds())}
     return {key: value for key, value in keys.items() if value is not None}

@@ -24,7 +24,7 @@ def group() -> None:
     """Series: leases that repeat by a rule; `climate lease create --repeat` creates them."""
 
 
-def repeat(environ: Mapping[str, str], given: Mapping[str, Any]) -> dict[str, Any]:
+def repeat(environ: Mapping[str, str], given: Mapping[str, object]) -> dict[str, object]:
     """Return the recurrence for the body of a request; empty for a single lease."""
     if not given["repeat"]:
         alone = [option for option in ("timezone", "fitting") if given[option]]
@@ -51,7 +51,7 @@ def show_series(session: Session, series: Mapping[str, Any]) -> None:
     session.show_all(rows, CLASH_COLUMNS if clashes else OCCURRENCE_COLUMNS)
 
 
-def _row(occurrence: Mapping[str, Any]) -> dict[str, Any]:
+def _row(occurrence: Mapping[str, Any]) -> dict[str, object]:
     binding = occurrence["binding"]
     reason = f"{binding['name']}: {binding['message']}" if binding else occurrence["reason"]
     nearest = next(iter(occurrence["alternatives"]), None)

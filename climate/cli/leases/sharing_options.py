@@ -5,7 +5,7 @@ from typing import Any, TypeVar
 
 import click
 
-F = TypeVar("F", bound=Callable[..., Any])
+F = TypeVar("F", bound=Callable[..., object])
 
 KINDS = {"share_project": "projects", "viewer": "viewers", "extender": "extenders"}
 """Name of an option -> key of the request."""
@@ -35,7 +35,7 @@ def sharing_options(*, new: bool) -> Callable[[F], F]:
     return decorate
 
 
-def requested(given: Mapping[str, Any]) -> dict[str, Any]:
+def requested(given: Mapping[str, Any]) -> dict[str, object]:
     """Return the part of a request that shares a new lease; nothing without options."""
     named = {key: list(dict.fromkeys(given[option])) for option, key in KINDS.items() if given[option]}
     if named and given.get("repeat"):

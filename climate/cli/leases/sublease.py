@@ -60,7 +60,7 @@ def sublet(lease: str, name: str, **given: Any) -> None:
     show_lease(session, dict(made["lease"]) if list(made) == ["lease"] else made)
 
 
-def _wanted(given: Mapping[str, Any]) -> dict[str, Any]:
+def _wanted(given: Mapping[str, Any]) -> dict[str, object]:
     """Return the fields of a request that were given as options."""
     wanted = {key: given[key] for key in ("project_id", "user_id", "hosts", "reservation_id", "on_end") if given[key]}
     if given["host_names"]:

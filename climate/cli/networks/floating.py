@@ -26,7 +26,7 @@ def _ask(method: str, path: str, **sent: Any) -> dict[str, Any]:
     return current().client.json("network", method, path, **sent)
 
 
-def _floating(wanted: str) -> dict[str, Any]:
+def _floating(wanted: str) -> dict[str, object]:
     """Return a floating IP by its id or its address."""
     listed = current().client.pages("network", PATH, "floatingips")
     return lookup.only("floating", wanted, listed, "floating_ip_address", "floating address")
@@ -36,7 +36,7 @@ def _pools() -> list[dict[str, Any]]:
     return list(_ask("GET", "/v2.0/networks", params={"router:external": "True"})["networks"])
 
 
-def _port(server: str, fixed: str | None) -> dict[str, Any]:
+def _port(server: str, fixed: str | None) -> dict[str, object]:
     """Return the port to associate: a server's first one, or the one with this fixed IP."""
     server_id = lookup.server(current().client, server)["id"]
     ports = list(_ask("GET", "/v2.0/ports", params={"device_id": server_id})["ports"])
@@ -155,7 +155,7 @@ def pool_list() -> None:
     current().show_all(rows, POOLS if figures else POOLS[:5])
 
 
-def _figures() -> dict[str, dict[str, Any]]:
+def _figures() -> dict[str, dict[str, object]]:
     rows = _ask("GET", "/v2.0/network-ip-availabilities")["network_ip_availabilities"]
     return {row["network_id"]: {key: row[key] for key in ("total_ips", "used_ips")} for row in rows}
 

@@ -1,7 +1,6 @@
 """climate floating reservable: floating IPs that can be reserved."""
 
 from functools import partial
-from typing import Any
 
 import click
 
@@ -77,7 +76,7 @@ def allocations(floatingip: str | None) -> None:
     session.show_all(flat, ("floating_ip_address", "id", "lease_id", "start_date", "end_date"))
 
 
-def _one(client: Client, wanted: str) -> dict[str, Any]:
+def _one(client: Client, wanted: str) -> dict[str, object]:
     if lookup.UUID.fullmatch(wanted):
         return dict(client.json("reservation", "GET", f"{PATH}/{lookup.part(wanted)}")["floatingip"])
     return lookup.only("floatingip", wanted, client.pages("reservation", PATH, "floatingips"), "floating_ip_address")

@@ -45,11 +45,11 @@ def _query(now: Any, asked: Mapping[str, Any]) -> dict[str, str]:
     return {name: wire(value.when(now)) if isinstance(value, Moment) else value for name, value in given.items()}
 
 
-def _line(entry: Mapping[str, Any]) -> dict[str, Any]:
+def _line(entry: Mapping[str, Any]) -> dict[str, object]:
     return {**entry, "before": _values(entry.get("before")), "after": _values(entry.get("after"))}
 
 
-def _values(values: Mapping[str, Any] | None) -> str:
+def _values(values: Mapping[str, object] | None) -> str:
     """Return fields and values in one cell."""
     return " ".join(f"{name}={_value(value)}" for name, value in sorted((values or {}).items()))
 

@@ -237,7 +237,7 @@ def web(session: Session) -> list[Finding]:
     return [Finding("web", GOOD if answer.status_code == 200 else BAD, says), *result]
 
 
-def _web_finding(name: str, check: dict[str, Any]) -> Finding:
+def _web_finding(name: str, check: dict[str, object]) -> Finding:
     """Return the finding for a check in an answer; web processes of earlier releases have no warnings."""
     level = BAD if check["ok"] is not True else FAIR if check.get("warns") else GOOD
     return Finding(name, level, str(check["detail"]))
@@ -280,7 +280,7 @@ def zones(session: Session) -> list[Finding]:
     return [_child(zone) for zone in children]
 
 
-def _child(zone: dict[str, Any]) -> Finding:
+def _child(zone: dict[str, object]) -> Finding:
     label = f"{zone['name'] or 'n/a'} at {zone['api_url']}"
     error = f": {zone['last_error']}" if zone["last_error"] else ""
     if not zone["is_active"]:

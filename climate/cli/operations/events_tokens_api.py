@@ -114,13 +114,13 @@ def token() -> None:
 @click.argument("path")
 @click.option("--data", type=JsonType(), metavar="JSON", help="Body of the request.")
 @click.option("--header", multiple=True, metavar="'NAME: VALUE'", help="Repeatable.")
-def api(method: str, path: str, data: Any, header: tuple[str, ...]) -> None:
+def api(method: str, path: str, data: object, header: tuple[str, ...]) -> None:
     """Send one request with a token: climate api GET /v1/leases."""
     session = current()
     if not path.startswith("/") or path.startswith("//"):
         raise Failure(f"{path!r} is not a path of this cloud", USAGE, "start it with one slash: /v1/leases")
     headers = dict(_header(line) for line in header)
-    sent: dict[str, Any] = {"headers": headers} | ({"json": data} if data is not None else {})
+    sent: dict[str, object] = {"headers": headers} | ({"json": data} if data is not None else {})
     answer = session.client.request(method.upper(), session.client.root + path, **sent)
     session.say(f"{answer.status_code} {answer.reason_phrase}")
     click.echo(_pretty(answer.text), nl=False)

@@ -47,6 +47,6 @@ def maintenance(node: str, reason: str | None, end: bool | None) -> None:
     session.show(session.client.json("compute", "PUT", f"/os-hosts/{lookup.part(node)}", json=body, headers=headers))
 
 
-def _flat(node: dict[str, Any]) -> dict[str, Any]:
+def _flat(node: dict[str, Any]) -> dict[str, object]:
     named = {"name": node["hypervisor_hostname"], "service": node["service"]["host"], "servers": node["running_vms"]}
     return {**node, **named, "maintenance": node.get("climate:maintenance")}

@@ -111,7 +111,7 @@ class Catalog:
             raise Failure(f"Keystone has no region {name[:255]!r}", NOT_FOUND, f"its regions: {', '.join(known)}")
         return name
 
-    def state(self, kind: str, region: str) -> tuple[dict[str, Any] | None, list[dict[str, Any]]]:
+    def state(self, kind: str, region: str) -> tuple[dict[str, object] | None, list[dict[str, Any]]]:
         """Return the service of a type, and its endpoints in a region.
 
         If there are several services, it is climate's. Raise Failure if none of these is.
@@ -127,7 +127,7 @@ class Catalog:
         return ours[0], list(self._ask("GET", "/endpoints", params=query)["endpoints"])
 
     def register(
-        self, kind: str, service: dict[str, Any] | None, endpoints: list[dict[str, Any]], url: str, region: str
+        self, kind: str, service: dict[str, object] | None, endpoints: list[dict[str, object]], url: str, region: str
     ) -> Iterator[Row]:
         """Create what is missing of a service, update endpoints with another URL, and yield what was done."""
         name, description, _ = SERVICES[kind]
@@ -153,7 +153,7 @@ class Catalog:
         self._change("PATCH", f"/endpoints/{present['id']}", "endpoint", {"url": url, "enabled": True})
         return f"updated, was {was}"
 
-    def _change(self, method: str, path: str, noun: str, body: dict[str, Any]) -> dict[str, Any]:
+    def _change(self, method: str, path: str, noun: str, body: dict[str, Any]) -> dict[str, object]:
         """Send a change unless this is a dry run, and return the resource as it is afterwards."""
         if self._dry_run:
             return body

@@ -133,15 +133,15 @@ def actions(server: str) -> None:
     session.show_all(answer["instanceActions"], ACTION_COLUMNS)
 
 
-def act(session: Session, server_id: str, action: str, details: Any) -> Mapping[str, Any]:
+def act(session: Session, server_id: str, action: str, details: Any) -> Mapping[str, object]:
     """Run an action on a server; return the answer, {} if it has no body."""
     return session.client.json("compute", "POST", f"/servers/{lookup.part(server_id)}/action", json={action: details})
 
 
-def settled(session: Session, server_id: str, wanted: tuple[str, ...], timeout: float) -> dict[str, Any]:
+def settled(session: Session, server_id: str, wanted: tuple[str, ...], timeout: float) -> dict[str, object]:
     """Return the server after its action; Failure if it is in none of these statuses then (none: any is good)."""
 
-    def still(server: dict[str, Any] | None) -> bool:
+    def still(server: dict[str, object] | None) -> bool:
         return server is not None and server.get("OS-EXT-STS:task_state") is not None
 
     goal = Goal(f"server {server_id}", lambda: look(session, server_id), lambda server: not still(server))
@@ -152,7 +152,7 @@ def settled(session: Session, server_id: str, wanted: tuple[str, ...], timeout: 
     return server
 
 
-def _change(server: str, action: str, details: Any, wanted: tuple[str, ...], timeout: float | None) -> None:
+def _change(server: str, action: str, details: object, wanted: tuple[str, ...], timeout: float | None) -> None:
     session = current()
     server_id = str(lookup.server(session.client, server)["id"])
     act(session, server_id, action, details)

@@ -11,7 +11,7 @@ from climate.cli.connection.session import Session
 from climate.cli.dates import MomentType, SpanType, wire
 from climate.cli.options import JsonType, PairType
 
-F = TypeVar("F", bound=Callable[..., Any])
+F = TypeVar("F", bound=Callable[..., object])
 
 
 def placement(command: F) -> F:
@@ -38,7 +38,7 @@ OPTIONS = (
 )
 
 
-def hints(session: Session, name: str, given: Mapping[str, Any]) -> dict[str, Any]:
+def hints(session: Session, name: str, given: Mapping[str, Any]) -> dict[str, object]:
     """Return the scheduler hints for a boot; repeated hints become a list."""
     wanted: dict[str, Any] = {}
     for key, value in given["hint"]:
@@ -60,7 +60,7 @@ def hints(session: Session, name: str, given: Mapping[str, Any]) -> dict[str, An
     return wanted
 
 
-def _lease_params(session: Session, name: str, given: Mapping[str, Any]) -> dict[str, Any]:
+def _lease_params(session: Session, name: str, given: Mapping[str, Any]) -> dict[str, object]:
     start, end, length = given["start"], given["end"], given["length"]
     if given["lease_params"] is not None and (start or end or length):
         raise click.UsageError("give --lease-params, or --start with --end or --for")

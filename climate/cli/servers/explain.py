@@ -19,7 +19,7 @@ FOR_OWNERS = (
     "`climate server show` tells"
 )
 
-Line = dict[str, Any]
+Line = dict[str, object]
 
 
 @click.command("explain")
@@ -41,7 +41,7 @@ def command(server: str) -> None:
         session.say("no scheduler decision of this server is stored")
 
 
-def lines(decisions: list[Mapping[str, Any]]) -> list[Line]:
+def lines(decisions: list[Mapping[str, object]]) -> list[Line]:
     """Yield a line for each step of each decision, numbered from 1."""
     return [
         dict(zip(COLUMNS, (number, *step), strict=True))
@@ -83,7 +83,7 @@ def _zones(trail: Mapping[str, Any]) -> Iterator[Step]:
         yield "chosen", f"zone {trail['zone']['zone_id']}", "", ""
 
 
-def _zone(zone: Mapping[str, Any]) -> str:
+def _zone(zone: Mapping[str, object]) -> str:
     return "this zone" if zone["zone_id"] is None else f"zone {zone['zone_id']} ({zone['name'] or 'n/a'})"
 
 
@@ -106,11 +106,11 @@ def _filter(stage: Mapping[str, Any], says: str) -> Iterator[Step]:
         yield "removed", f"{more} more", "", ""
 
 
-def _node(of: Mapping[str, Any]) -> str:
+def _node(of: Mapping[str, object]) -> str:
     return f"{of.get('node')} ({of.get('host')})"
 
 
-def _asked(asked: Mapping[str, Any]) -> str:
+def _asked(asked: Mapping[str, object]) -> str:
     """Return the request; sizes in MB."""
     sizes = ("servers", "flavor", "vcpus", "ram_mb", "disk_mb", "zone", "group", "reservations")
     return _pairs({key: asked[key] for key in sizes if key in asked})
@@ -120,7 +120,7 @@ def _named(asked: Mapping[str, Any]) -> str:
     return _pairs({key: asked[key] for key in NAMED if key in asked})
 
 
-def _pairs(values: Mapping[str, Any]) -> str:
+def _pairs(values: Mapping[str, object]) -> str:
     shown = {key: ", ".join(map(str, value)) if isinstance(value, list) else value for key, value in values.items()}
     return " ".join(f"{key}={value}" for key, value in shown.items())
 

@@ -131,7 +131,7 @@ def _check_off(session: Session, host: str) -> None:
         )
 
 
-def _row(move: Mapping[str, Any]) -> dict[str, Any]:
+def _row(move: Mapping[str, Any]) -> dict[str, object]:
     return {
         "server": move["server"]["name"],
         "id": move["server"]["id"],
@@ -163,7 +163,7 @@ def _begin_live(session: Session, server_id: str, host: str | None) -> None:
     act(session, server_id, LIVE, {"host": host, "block_migration": "auto"})
 
 
-def _moved_live(session: Session, server_id: str, timeout: float) -> dict[str, Any]:
+def _moved_live(session: Session, server_id: str, timeout: float) -> dict[str, object]:
     """Return the server once it has moved; Failure if it stayed."""
     shown = settled(session, server_id, AFTERWARDS[LIVE], timeout)
     query = {"instance_uuid": server_id, "migration_type": "live-migration"}
@@ -173,7 +173,7 @@ def _moved_live(session: Session, server_id: str, timeout: float) -> dict[str, A
     return shown
 
 
-def _confirmed(session: Session, server_id: str, timeout: float) -> dict[str, Any]:
+def _confirmed(session: Session, server_id: str, timeout: float) -> dict[str, object]:
     act(session, server_id, "confirmResize", None)
     return settled(session, server_id, AFTERWARDS["evacuate"], timeout)
 

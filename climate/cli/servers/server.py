@@ -63,7 +63,7 @@ def _ids(session: Session, body: Mapping[str, Any]) -> list[str]:
     return [server["id"] for server in session.client.pages("compute", "/servers/detail", "servers", build)]
 
 
-def _body(session: Session, name: str, given: Mapping[str, Any]) -> dict[str, Any]:
+def _body(session: Session, name: str, given: Mapping[str, Any]) -> dict[str, object]:
     client = session.client
     wanted = hints(session, name, given)
     networks = [{"uuid": lookup.network_id(client, network)} for network in given["networks"]]
@@ -89,7 +89,7 @@ def _body(session: Session, name: str, given: Mapping[str, Any]) -> dict[str, An
     return {"server": server, **({"OS-SCH-HNT:scheduler_hints": wanted} if wanted else {})}
 
 
-def _wait(session: Session, server_id: str, wanted: tuple[str, ...], timeout: float) -> dict[str, Any]:
+def _wait(session: Session, server_id: str, wanted: tuple[str, ...], timeout: float) -> dict[str, object]:
     def why(server: dict[str, Any] | None) -> str | None:
         if server is None:
             return f"server {server_id} is gone"
@@ -114,7 +114,7 @@ def look(session: Session, server_id: str) -> dict[str, Any] | None:
         raise
 
 
-def flat(server: Mapping[str, Any]) -> dict[str, Any]:
+def flat(server: Mapping[str, Any]) -> dict[str, object]:
     """Return a server without links, in single values."""
     kept = {key: value for key, value in server.items() if key not in ("links", "OS-DCF:diskConfig")}
     if isinstance(server.get("addresses"), dict):

@@ -79,7 +79,7 @@ def _one(client: Client, wanted: str) -> dict[str, Any]:
     return lookup.only("volume", wanted, _volumes(client))
 
 
-def _flat(one: dict[str, Any]) -> dict[str, Any]:
+def _flat(one: dict[str, Any]) -> dict[str, object]:
     servers = [attachment["server_id"] for attachment in one["attachments"]]
     more = {"server_id": servers[0] if servers else None, "reservation_id": one["metadata"].get("reservation_id")}
     return {**one, **more}

@@ -152,22 +152,22 @@ def lines(cells: Sequence[Mapping[str, Any]], indent: str = "") -> Iterator[str]
         yield from lines(cell.get("children") or (), indent + ("   " if is_last else "│  "))
 
 
-def _row(client: Any, cell: Mapping[str, Any]) -> dict[str, Any]:
+def _row(client: object, cell: Mapping[str, Any]) -> dict[str, Any]:
     free = _free_ram(_capacities(client, cell["name"])) if cell["type"] == "child" else None
     return {**cell, "free_ram_mb": free, "messages": cell["messages"]["waiting"]}
 
 
-def _capacities(client: Any, name: str) -> Mapping[str, Any]:
+def _capacities(client: Any, name: str) -> Mapping[str, object]:
     found_here: Mapping[str, Any] = client.json("compute", "GET", f"/os-cells/{lookup.part(name)}/capacities")
-    capacities_of: Mapping[str, Any] = found_here["cell"]["capacities"]
+    capacities_of: Mapping[str, object] = found_here["cell"]["capacities"]
     return capacities_of
 
 
-def _free_ram(capacities_of: Mapping[str, Any]) -> Any:
+def _free_ram(capacities_of: Mapping[str, Any]) -> object:
     return (capacities_of.get("ram_free") or {}).get("total_mb", 0)
 
 
-def _link(given: Mapping[str, Any]) -> dict[str, Any]:
+def _link(given: Mapping[str, object]) -> dict[str, object]:
     names = {"host": "rpc_host", "port": "rpc_port", "database": "rpc_virtual_host"}
     return {names.get(key, key): value for key, value in given.items() if value is not None}
 

@@ -95,15 +95,15 @@ def delete(zone: str, force: bool) -> None:
     session.client.call("compute", "DELETE", f"/zones/{_zone(session, zone)['id']}", params=query)
 
 
-def _zones(session: Session) -> list[dict[str, Any]]:
+def _zones(session: Session) -> list[dict[str, object]]:
     return list(session.client.json("compute", "GET", "/zones/detail")["zones"])
 
 
-def _zone(session: Session, wanted: str) -> dict[str, Any]:
+def _zone(session: Session, wanted: str) -> dict[str, object]:
     return lookup.only("zone", wanted, _zones(session))
 
 
-def _given(fields: dict[str, Any]) -> dict[str, Any]:
+def _given(fields: dict[str, Any]) -> dict[str, object]:
     return {name: value for name, value in fields.items() if value is not None}
 
 

@@ -54,7 +54,7 @@ def build(reservation_id: str) -> None:
 COMMANDS = (boot, builds, build)
 
 
-def _body(session: Session, name: str, given: Mapping[str, Any]) -> dict[str, Any]:
+def _body(session: Session, name: str, given: Mapping[str, Any]) -> dict[str, object]:
     server: dict[str, Any] = {
         "name": name,
         "flavorRef": lookup.flavor_id(session.client, given["flavor"]),
@@ -67,7 +67,7 @@ def _body(session: Session, name: str, given: Mapping[str, Any]) -> dict[str, An
     return {"server": server, **({"OS-SCH-HNT:scheduler_hints": dict(given["hint"])} if given["hint"] else {})}
 
 
-def _look(session: Session, reservation_id: str) -> dict[str, Any]:
+def _look(session: Session, reservation_id: str) -> dict[str, object]:
     """Return a build, with the zones of its servers in one line."""
     shown: dict[str, Any] = session.client.json("compute", "GET", f"/os-zone-builds/{reservation_id}")["build"]
     if session.form in ("json", "yaml"):
@@ -77,7 +77,7 @@ def _look(session: Session, reservation_id: str) -> dict[str, Any]:
     return {**{key: shown[key] for key in COLUMNS}, "servers": counts}
 
 
-def _wait(session: Session, reservation_id: str, timeout: float) -> dict[str, Any]:
+def _wait(session: Session, reservation_id: str, timeout: float) -> dict[str, object]:
     goal = Goal(
         f"build {reservation_id}",
         lambda: _look(session, reservation_id),

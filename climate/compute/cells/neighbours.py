@@ -118,7 +118,7 @@ def change(compute: Compute, name: str, cell: Mapping[str, Any], broker: Mapping
     return wanted
 
 
-def fields_of(cell: Cell) -> dict[str, Any]:
+def fields_of(cell: Cell) -> dict[str, object]:
     """Return the fields of a neighbour for the audit trail: those that administrators set, without secrets."""
     broker = {key: value for key, value in asdict(cell.broker).items() if key not in SEALED}
     weights = {"weight_offset": cell.weight_offset, "weight_scale": cell.weight_scale}

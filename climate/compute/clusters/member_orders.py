@@ -138,7 +138,7 @@ def _server_of(compute: Compute, guest: Guest, said: Said) -> Server:
     return server
 
 
-def guest_view(guest: Guest, home: Path) -> Mapping[str, Any]:
+def guest_view(guest: Guest, home: Path) -> Mapping[str, object]:
     """Return a guest as JSON for an order, with paths relative to the home of the writer, and without its drive."""
     return guest_said(replace(_moved(guest, lambda path: _below(path, home)), config={}, again=None))
 

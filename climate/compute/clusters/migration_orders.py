@@ -26,7 +26,7 @@ SENDERS = "senders"
 Said = Mapping[str, Any]
 
 
-def carry_out(compute: Compute, verb: str, guest: Guest, said: Said) -> Any:
+def carry_out(compute: Compute, verb: str, guest: Guest, said: Said) -> object:
     """Carry out one step for a guest of this service, and return its answer. Raise VirtError."""
     return _VERBS[verb](compute, _migrator(compute.driver, guest.node), guest, said)
 
@@ -36,14 +36,14 @@ def drop(driver: VirtDriver, said: Said) -> None:
     _migrator(driver, str(said["member"])).drop(str(said["server_id"]))
 
 
-def _receive(compute: Compute, migrator: LiveMigrator, guest: Guest, said: Said) -> Any:
+def _receive(compute: Compute, migrator: LiveMigrator, guest: Guest, said: Said) -> object:
     missing = [one.id for one in guest.volumes if not one.home.is_dir()]
     if missing:
         raise VirtError(f"the volume {missing[0]} does not exist at {compute.service_host}: share the volumes")
     return sealed(compute.vault, migrator.receive(guest, said["offer"]))
 
 
-def _send(compute: Compute, migrator: LiveMigrator, guest: Guest, said: Said) -> Any:
+def _send(compute: Compute, migrator: LiveMigrator, guest: Guest, said: Said) -> object:
     arrangement = opened(compute.vault, said["arrangement"])
     with Ledger(compute.home / "clusters" / SENDERS).holding(guest.id, wait=False) as held:
         if not held:
@@ -55,7 +55,7 @@ def _send(compute: Compute, migrator: LiveMigrator, guest: Guest, said: Said) ->
     return {SENT: sealed(compute.vault, sent)}
 
 
-_VERBS: Mapping[str, Callable[[Compute, LiveMigrator, Guest, Said], Any]] = {
+_VERBS: Mapping[str, Callable[[Compute, LiveMigrator, Guest, Said], object]] = {
     OFFER: lambda compute, migrator, guest, said: migrator.offer(guest),
     RECEIVE: _receive,
     SEND: _send,

@@ -71,7 +71,7 @@ class Elsewhere:
         spec = replace(offer.spec, maintenance=member.maintenance, fence=member.fence)
         return RemoteMember(spec, RemoteDriver(self, spec, cluster.name), offer.machine, offer.up, offer.disks)
 
-    def ask(self, service: str, verb: str, said: Mapping[str, Any], most: float = math.inf) -> Any:
+    def ask(self, service: str, verb: str, said: Mapping[str, object], most: float = math.inf) -> Any:
         """Send an order to a service and return its answer, waiting for at most `most` seconds.
 
         VirtError if it fails, Unanswered if it does not answer.
@@ -212,7 +212,7 @@ class RemoteDriver:
     def _service(self) -> str:
         return self.spec.service or ""
 
-    def _ask(self, verb: str, guest: Guest, **more: Any) -> Any:
+    def _ask(self, verb: str, guest: Guest, **more: object) -> object:
         said = {"guest": member_orders.guest_view(guest, self.elsewhere.home), "cluster": self.cluster}
         return self.elsewhere.ask(self._service, verb, {**said, "by": self.elsewhere.service_host, **more})
 

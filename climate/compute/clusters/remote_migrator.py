@@ -22,13 +22,15 @@ class RemoteMigrator:
     vault: Vault
 
     def offer(self, guest: Guest) -> Mapping[str, Any]:
-        offer: Mapping[str, Any] = self.ask(OFFER, guest)
+        offer: Mapping[str, object] = self.ask(OFFER, guest)
         return offer
 
-    def receive(self, guest: Guest, offer: Mapping[str, Any]) -> Mapping[str, Any]:
+    def receive(self, guest: Guest, offer: Mapping[str, object]) -> Mapping[str, Any]:
         return opened(self.vault, self.ask(RECEIVE, guest, offer=offer))
 
-    def send(self, guest: Guest, arrangement: Mapping[str, Any], limits: Limits, watch: Watch) -> Mapping[str, Any]:
+    def send(
+        self, guest: Guest, arrangement: Mapping[str, object], limits: Limits, watch: Watch
+    ) -> Mapping[str, object]:
         """Order the guest to be sent; raise RoundOver while it is under way. The service has limits of its own."""
         ends = watch(Progress()) is Order.ABORT
         answer = self.ask(SEND, guest, arrangement=sealed(self.vault, arrangement), abort=ends)
@@ -36,14 +38,14 @@ class RemoteMigrator:
             raise RoundOver
         return opened_result(self.vault, answer[SENT])
 
-    def keep(self, guest: Guest, sent: Mapping[str, Any]) -> None:
+    def keep(self, guest: Guest, sent: Mapping[str, object]) -> None:
         self.ask(KEEP, guest, sent=sealed(self.vault, sent))
 
     def drop(self, server_id: str, *, spare_disk: bool = False) -> None:
         """Delete a waiting guest; the disk of the source is another one, or is known to the driver as shared."""
         self.forget(server_id)
 
-    def clear(self, guest: Guest, arrangement: Mapping[str, Any]) -> None:
+    def clear(self, guest: Guest, arrangement: Mapping[str, object]) -> None:
         self.ask(CLEAR, guest, arrangement=sealed(self.vault, arrangement))
 
     def waiting(self) -> Collection[str]:

@@ -163,10 +163,12 @@ class WiredMigrator:
     def offer(self, guest: Guest) -> Mapping[str, Any]:
         return self.inner.offer(guest)
 
-    def receive(self, guest: Guest, offer: Mapping[str, Any]) -> Mapping[str, Any]:
+    def receive(self, guest: Guest, offer: Mapping[str, object]) -> Mapping[str, object]:
         return self.inner.receive(self.driver.connected(guest), offer)
 
-    def send(self, guest: Guest, arrangement: Mapping[str, Any], limits: Limits, watch: Watch) -> Mapping[str, Any]:
+    def send(
+        self, guest: Guest, arrangement: Mapping[str, object], limits: Limits, watch: Watch
+    ) -> Mapping[str, object]:
         return self.inner.send(guest, arrangement, limits, watch)
 
     def keep(self, guest: Guest, sent: Mapping[str, Any]) -> None:

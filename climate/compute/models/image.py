@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from climate.compute.errors import BadRequest
 from climate.compute.models.flavor import Flavor
@@ -37,7 +37,7 @@ class Image:
     container_format: str | None
     size: int | None
     sha512: str | None
-    properties: Mapping[str, Any] = field(default_factory=dict)
+    properties: Mapping[str, str] = field(default_factory=dict)
     server_id: str | None = None
     """The server of which it is a snapshot."""
     created_at: datetime | None = None

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 from climate.compute.models.server import Room
 
@@ -52,7 +51,7 @@ class Migration:
     held: Room
     error: str | None
     """Reason of the failure, for administrators."""
-    progress: Mapping[str, Any]
+    progress: Mapping[str, object]
     """Of a live migration: memory_total_bytes, memory_processed_bytes, memory_remaining_bytes, disk_…"""
     created_at: datetime
     updated_at: datetime

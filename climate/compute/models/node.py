@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
 
 from climate.compute.clusters.cluster_spec import ClusterSpec
 
@@ -75,7 +74,7 @@ class NodeSpec:
     """Disk in GB that is left at least, whatever is allocated; None: unknown."""
     supported: tuple[tuple[str, str, str], ...] = ()
     """Supported instances: (architecture, hypervisor type, mode)."""
-    stats: Mapping[str, Any] = field(default_factory=dict)
+    stats: Mapping[str, object] = field(default_factory=dict)
     """Further capabilities."""
     metrics: Mapping[str, float] = field(default_factory=dict)
     cluster: ClusterSpec | None = None
@@ -117,7 +116,7 @@ class Node:
     up: bool
     servers: int
     """Number of servers on it."""
-    stats: Mapping[str, Any] = field(default_factory=dict)
+    stats: Mapping[str, object] = field(default_factory=dict)
     """Further capabilities."""
 
 

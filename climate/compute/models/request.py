@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any
 
 from climate.compute.errors import BadRequest
 from climate.compute.models.flavor import Flavor
@@ -63,9 +62,9 @@ class Spec:
     """Nodes that must not be tried again."""
     flavor: Flavor | None = None
     image_id: str | None = None
-    image: Mapping[str, Any] = field(default_factory=dict)
+    image: Mapping[str, object] = field(default_factory=dict)
     """The properties of the image."""
-    hints: Mapping[str, Any] = field(default_factory=dict)
+    hints: Mapping[str, object] = field(default_factory=dict)
     build_id: str = ""
     server_ids: tuple[str, ...] = ()
     """For the log; one per server if they are known already."""
@@ -125,7 +124,7 @@ class BootRequest:
     ports: tuple[tuple[int, str], ...] = ()
     """Ports of the only server, each with its place among the interfaces; those in `networks` have the other places."""
     metadata: Mapping[str, str] = field(default_factory=dict)
-    hints: Mapping[str, Any] = field(default_factory=dict)
+    hints: Mapping[str, object] = field(default_factory=dict)
     zone: str | None = None
     """`zone`, or for administrators `zone:host`, `zone:host:node`, `zone::node`."""
     destination: str | None = None
@@ -231,7 +230,7 @@ def _spec(asked: BootRequest | Server, tried: tuple[int, ...] = ()) -> Spec:
     )
 
 
-def _host_filter(hints: Mapping[str, Any]) -> str | None:
+def _host_filter(hints: Mapping[str, object]) -> str | None:
     """Return the value of the hint `host_filter`; the scheduler checks that the filter exists."""
     name = hints.get("host_filter")
     if name is not None and not isinstance(name, str):
@@ -245,7 +244,7 @@ def read_destination(text: str) -> tuple[str | None, str | None]:
     return host or None, node or None
 
 
-def pools_of(hints: Mapping[str, Any]) -> tuple[str, ...]:
+def pools_of(hints: Mapping[str, object]) -> tuple[str, ...]:
     """Return the pools that the hint `reservation` names, a string or a list of strings."""
     named = hints.get("reservation")
     if named is None or named == []:

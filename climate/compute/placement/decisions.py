@@ -36,9 +36,9 @@ class Decision:
     """The server; None: the decision is about all servers of the request."""
     made_at: datetime
     kind: str
-    trail: Mapping[str, Any]
+    trail: Mapping[str, object]
     lost: Sequence[Sequence[str]] = ()
-    after: Mapping[str, Any] | None = None
+    after: Mapping[str, object] | None = None
     error: str | None = None
 
 
@@ -50,7 +50,7 @@ def of(compute: Compute, server_id: str) -> list[Decision]:
 
 def keep(conn: Connection, decision: Decision) -> None:
     """Store a decision, in the transaction that carries it out."""
-    body: dict[str, Any] = {"kind": decision.kind, "trail": decision.trail}
+    body: dict[str, object] = {"kind": decision.kind, "trail": decision.trail}
     body |= {"lost": [list(reasons) for reasons in decision.lost]} if decision.lost else {}
     body |= {"after": decision.after} if decision.after else {}
     body |= {"error": decision.error} if decision.error else {}

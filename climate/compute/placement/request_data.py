@@ -97,7 +97,7 @@ def check_place(conn: Connection, spec: Spec, default_zone: str) -> None:
         raise BadRequest(f"Compute host {spec.destination.strip(':')} could not be found.")
 
 
-def named_servers(hints: Mapping[str, Any], hint: str) -> list[str]:
+def named_servers(hints: Mapping[str, object], hint: str) -> list[str]:
     """Return the ids of servers in a hint, a single one or a list. BadRequest for anything else."""
     named = hints.get(hint)
     ids: list[Any] = named if isinstance(named, list) else [named]

@@ -124,7 +124,7 @@ def hinted(conn: Connection, hints: Mapping[str, Any], project_id: str) -> str |
     return result[0]
 
 
-def is_id(value: Any) -> bool:
+def is_id(value: object) -> bool:
     """Return whether the value is the text of a UUID."""
     try:
         return isinstance(value, str) and str(UUID(value)) == value.lower()

@@ -64,7 +64,7 @@ def scheduler(name: str) -> Scheduler:
     return replace(result, schedule=Foreign(name, result.schedule))
 
 
-def _named(group: str, kind: type[Any], names: Sequence[str], refusal: type[ComputeError]) -> tuple[Any, ...]:
+def _named(group: str, kind: type[object], names: Sequence[str], refusal: type[ComputeError]) -> tuple[Any, ...]:
     """Return the parts of these names, without duplicates."""
     what = f"Scheduler {kind.__name__}"
     result = installed_parts.named(group, what, names, refusal)

@@ -70,7 +70,7 @@ class Foreign:
         if not trail or not isinstance(trail, Mapping):
             return own
         stages = trail.get("filters")
-        merged: dict[str, Any] = {**trail, **own, "filters": [*own["filters"], *(stages or ())]}
+        merged: dict[str, object] = {**trail, **own, "filters": [*own["filters"], *(stages or ())]}
         merged |= {name: trail[name] for name in ("weighed", "weighers", "refused") if name in trail}
         try:
             json.dumps(merged, allow_nan=False)

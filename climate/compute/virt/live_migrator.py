@@ -60,12 +60,12 @@ Watch = Callable[[Progress], Order]
 """Function called repeatedly with the progress; it returns the next order. If it raises, the sender stops in place."""
 
 
-def sealed(vault: Vault, details: Mapping[str, Any]) -> Mapping[str, Any]:
+def sealed(vault: Vault, details: Mapping[str, Any]) -> Mapping[str, object]:
     """Return data for the other side, or for a file, with its secrets encrypted."""
     return {**details, SECRETS: vault.seal(details[SECRETS])} if SECRETS in details else details
 
 
-def opened(vault: Vault, details: Mapping[str, Any]) -> Mapping[str, Any]:
+def opened(vault: Vault, details: Mapping[str, Any]) -> Mapping[str, object]:
     """Return data of the other side with its secrets decrypted. Raise VirtError if they cannot be."""
     if not isinstance(details.get(SECRETS), str):  # files of older releases have them open
         return details
@@ -77,7 +77,7 @@ def opened(vault: Vault, details: Mapping[str, Any]) -> Mapping[str, Any]:
         ) from error
 
 
-def opened_result(vault: Vault, sent: Mapping[str, Any]) -> Mapping[str, Any]:
+def opened_result(vault: Vault, sent: Mapping[str, object]) -> Mapping[str, object]:
     """Return a result of `send` with its secrets decrypted, or without them: the guest has left its source already."""
     try:
         return opened(vault, sent)

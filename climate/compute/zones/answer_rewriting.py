@@ -13,17 +13,17 @@ FORBIDDEN = {
 }
 """Message that replaces a child's refusal, which would reveal the permissions and the quota of the account."""
 
-Entry = Mapping[str, Any]
+Entry = Mapping[str, object]
 
 
-def cooked(body: Any, owner: PlacedServer | None = None) -> Any:
+def cooked(body: Any, owner: PlacedServer | None = None) -> object:
     """Return the body of an answer about a server; `owner` None: unknown here, so the child's stays."""
     if not isinstance(body, Mapping):
         return body
     return {key: _COOKED[key](value, owner) if key in _COOKED else value for key, value in body.items()}
 
 
-def server(entry: Any, owner: PlacedServer | None = None) -> Any:
+def server(entry: object, owner: PlacedServer | None = None) -> Any:
     """Return a server as the child describes it, with its owner here."""
     if not isinstance(entry, Mapping):
         return entry
@@ -31,25 +31,25 @@ def server(entry: Any, owner: PlacedServer | None = None) -> Any:
     return shown | _owner(shown, {"tenant_id": owner.project_id, "user_id": owner.user_id} if owner else {})
 
 
-def _action(entry: Any, owner: PlacedServer | None) -> Any:
+def _action(entry: object, owner: PlacedServer | None) -> object:
     """Return an action without the child's user, who is unknown here."""
     if not isinstance(entry, Mapping) or owner is None:
         return entry
     return {**entry} | _owner(entry, {"project_id": owner.project_id, "user_id": None})
 
 
-def _actions(entries: Any, owner: PlacedServer | None) -> Any:
+def _actions(entries: Any, owner: PlacedServer | None) -> object:
     return [_action(entry, owner) for entry in entries] if isinstance(entries, list) else entries
 
 
-def _security_groups(entries: Any, owner: PlacedServer | None) -> Any:
+def _security_groups(entries: object, owner: PlacedServer | None) -> object:
     """Return security groups of a server as groups of its project here, in their rules too."""
     if not isinstance(entries, list) or owner is None:
         return entries
     return [_of_project(entry, owner.project_id) for entry in entries]
 
 
-def _of_project(value: Any, project_id: str) -> Any:
+def _of_project(value: Any, project_id: str) -> object:
     if isinstance(value, list):
         return [_of_project(one, project_id) for one in value]
     if not isinstance(value, Mapping):
@@ -57,7 +57,7 @@ def _of_project(value: Any, project_id: str) -> Any:
     return {key: project_id if key == "tenant_id" else _of_project(one, project_id) for key, one in value.items()}
 
 
-def _owner(shown: Entry, values: Entry) -> dict[str, Any]:
+def _owner(shown: Entry, values: Entry) -> dict[str, object]:
     return {key: value for key, value in values.items() if key in shown}
 
 

@@ -21,7 +21,7 @@ SECRETS = ("password",)
 CONTACT = frozenset({"api_url", "username", "password"})
 """Fields whose change restarts the polls."""
 
-UNPOLLED: Mapping[str, Any] = {
+UNPOLLED: Mapping[str, object] = {
     "is_active": True,
     "attempts": 0,
     "last_error": None,
@@ -108,7 +108,7 @@ def _announce(
         compute.tell_change(conn, Change(ZONE, str(zone.id), zone.api_url, was, now))
 
 
-def _fields(of: ChildZone) -> dict[str, Any]:
+def _fields(of: ChildZone) -> dict[str, object]:
     return {name: getattr(of, name) for name in ("api_url", "username", "weight_offset", "weight_scale")}
 
 

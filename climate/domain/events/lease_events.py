@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Any
 from uuid import UUID
 
 from climate.domain import facts
@@ -19,6 +18,7 @@ from climate.domain.events.event import Event
 from climate.domain.facts import Fact, PlannedEvent
 from climate.domain.lease import Lease
 from climate.domain.period import Period
+from climate.domain.spec import Spec
 from climate.domain.status import (
     CANCELLED,
     DONE,
@@ -121,7 +121,7 @@ def plan(times: Times, new_id: Callable[[], UUID]) -> tuple[PlannedEvent, ...]:
     return (*own, *more)
 
 
-def grace(specs: Iterable[Mapping[str, Any]]) -> timedelta:
+def grace(specs: Iterable[Spec]) -> timedelta:
     """Return the grace time of a lease with these reservations: the longest one, because it ends as a whole."""
     return timedelta(seconds=max((int(spec.get("grace_period") or 0) for spec in specs), default=0))
 

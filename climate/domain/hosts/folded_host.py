@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from climate.domain.facts import HostDescribed, HostEnrolled, HostFact, HostPowerCleared, HostPowerSet
 
@@ -12,7 +11,7 @@ class Wired:
     """Power settings of a host, without the secrets."""
 
     driver: str
-    settings: Mapping[str, Any]
+    settings: Mapping[str, object]
     watts: int | None
     secrets: bool
 
@@ -21,7 +20,7 @@ class Wired:
 class HostCare:
     """Capabilities and power settings of a host; `power` is None for a host without power settings."""
 
-    extra: Mapping[str, Any] = field(default_factory=dict)
+    extra: Mapping[str, str] = field(default_factory=dict)
     power: Wired | None = None
 
 

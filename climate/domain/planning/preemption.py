@@ -4,15 +4,15 @@ A plan to take a host shortens the hold on it, so that the host is free when it 
 the hold ends at that time. A reservation that gets the host for longer, or another one, has no plan for it.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Any
 from uuid import UUID
 
 from climate.domain.facts import Hold
 from climate.domain.period import Period
 from climate.domain.planning.preemption_facts import HostPreempted, PreemptionPlanned, PreemptionWarned
+from climate.domain.spec import Spec
 
 FIELD = "preemptible"
 """Key of a reservation's spec."""
@@ -40,7 +40,7 @@ Taken = tuple[tuple[Hold, ...], tuple[Preemption, ...]]
 """Holds of a reservation, and the plans to take some of their hosts."""
 
 
-def is_preemptible(spec: Mapping[str, Any]) -> bool:
+def is_preemptible(spec: Spec) -> bool:
     return bool(spec.get(FIELD))
 
 

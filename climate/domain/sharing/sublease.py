@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from climate.domain.errors import Conflict
@@ -25,6 +25,9 @@ from climate.domain.sharing.sublease_facts import (
     SubletHostsTaken,
     SubletWarned,
 )
+
+if TYPE_CHECKING:
+    from climate.domain.lease import Reservation
 
 MOST_SHOWN = 3
 """Ids of sub-leases that an error names."""
@@ -108,13 +111,13 @@ def apart(holds: Holds, sublets: Sublets) -> tuple[Holds, Holds]:
     return tuple(h for h in holds if h.host not in lent), tuple(h for h in holds if h.host in lent)
 
 
-def counts(reservations: Iterable[Any]) -> dict[UUID, int]:
+def counts(reservations: "Iterable[Reservation]") -> dict[UUID, int]:
     """Return the sub-leases that have, or will have, hosts of these reservations, and the number, oldest first."""
     found = Counter(one.sublease_id for r in reservations for one in r.sublets)
     return dict(sorted(found.items()))
 
 
-def ids(reservations: Iterable[Any]) -> tuple[UUID, ...]:
+def ids(reservations: "Iterable[Reservation]") -> tuple[UUID, ...]:
     """Return the sub-leases that have, or will have, hosts of these reservations, oldest first."""
     return tuple(counts(reservations))
 

@@ -153,7 +153,7 @@ def _implied(conn: Connection, found: list[Assignment]) -> list[Assignment]:
     return list(whole.values())
 
 
-def _question(table: FromClause, holders: Table, key: str) -> Select[Any]:
+def _question(table: FromClause, holders: Table, key: str) -> Select[*tuple[object, ...]]:
     name = func.coalesce(role_names.c.name, table.c.role)
     tables = table.join(holders, holders.c.id == table.c[key])
     tables = tables.outerjoin(role_names, role_names.c.id == table.c.role)

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from typing import Any
 
 from sqlalchemy import Column, ColumnElement, Connection, Row, delete, exists, func, insert, literal, select, update
 
@@ -101,5 +100,5 @@ def _name_is(name: str) -> ColumnElement[bool]:
     return func.lower(domains.c.name) == name.lower()
 
 
-def _domain(row: Row[*tuple[Any, ...]]) -> Domain:
+def _domain(row: Row[*tuple[object, ...]]) -> Domain:
     return Domain(**row._mapping)

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from typing import Any
 
 from sqlalchemy import Connection, Row, Subquery, delete, insert, select, update
 from sqlalchemy.dialects.postgresql import insert as upsert
@@ -92,5 +91,5 @@ def remove_member(conn: Connection, group_id: str, user_id: str) -> bool:
     return conn.execute(delete(group_members).where(one)).rowcount == 1
 
 
-def _group(row: Row[*tuple[Any, ...]]) -> Group:
+def _group(row: Row[*tuple[object, ...]]) -> Group:
     return Group(**row._mapping)

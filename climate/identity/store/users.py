@@ -2,7 +2,6 @@
 
 from collections.abc import Collection, Mapping
 from dataclasses import asdict, replace
-from typing import Any
 
 from sqlalchemy import Connection, Row, delete, func, insert, select, update
 
@@ -86,7 +85,7 @@ def add(conn: Connection, user: User, password_hash: str | None) -> None:
     conn.execute(insert(users).values(**asdict(user), password_hash=password_hash))
 
 
-def change(conn: Connection, user_id: str, changes: Mapping[str, Any]) -> bool:
+def change(conn: Connection, user_id: str, changes: Mapping[str, object]) -> bool:
     """Update a user; return whether it exists."""
     return conn.execute(update(users).where(users.c.id == user_id).values(**changes)).rowcount == 1
 
@@ -102,12 +101,12 @@ def remove(conn: Connection, user_id: str) -> bool:
     return conn.execute(delete(users).where(users.c.id == user_id)).rowcount == 1
 
 
-def _row(conn: Connection, who: Who, *, share: bool) -> Row[*tuple[Any, ...]] | None:
+def _row(conn: Connection, who: Who, *, share: bool) -> Row[*tuple[object, ...]] | None:
     named = (users.c.name == (who.name or "")) & domains.named_in(users.c.domain_id, who.domain)
     question = select(*COLUMNS).where(users.c.id == who.id if who.id else named)
     return conn.execute(question.with_for_update(read=True) if share else question).one_or_none()
 
 
-def _user(row: Row[*tuple[Any, ...]]) -> User:
+def _user(row: Row[*tuple[object, ...]]) -> User:
     values = {name: value for name, value in row._mapping.items() if name != "password_hash"}
     return User(**values)

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 from uuid import uuid4
 
 import structlog
@@ -14,6 +13,7 @@ from climate.domain.errors import ClimateError, InvalidInput, InvalidRequirement
 from climate.domain.facts import PlannedPart
 from climate.domain.planning.preemption import is_preemptible
 from climate.domain.policy import Caller
+from climate.domain.spec import Spec
 from climate.service.lease_tree import parts as lease_parts
 from climate.service.leases import leases
 from climate.service.leases.leases import Order
@@ -62,12 +62,12 @@ def begins_here(climate: Climate, order: Order) -> bool:
     )
 
 
-def is_for_here(climate: Climate, spec: Any) -> bool:
+def is_for_here(climate: Climate, spec: Spec) -> bool:
     """Return whether a reservation may lie in this deployment."""
     return _names_none(spec) or _names_this(climate, spec)
 
 
-def is_only_for_here(climate: Climate, spec: Any) -> bool:
+def is_only_for_here(climate: Climate, spec: Spec) -> bool:
     """Return whether a reservation must lie in this deployment, as preemptible ones do."""
     return is_preemptible(spec) or (not _names_none(spec) and _names_this(climate, spec))
 
@@ -90,18 +90,18 @@ def splits(climate: Climate, caller: Caller, order: Order, without: frozenset[Ch
     return result
 
 
-def _names_none(spec: Any) -> bool:
+def _names_none(spec: Spec) -> bool:
     return spec.get("zone") is None and spec.get("cell") is None
 
 
-def _names_this(climate: Climate, spec: Any) -> bool:
+def _names_this(climate: Climate, spec: Spec) -> bool:
     settings, zone, cell = climate.settings, spec.get("zone"), spec.get("cell")
     if cell is None:
         return bool(zone == settings.zone_name)
     return zone is None and settings.cells_enable and bool(cell == settings.cell_name)
 
 
-def _places(climate: Climate, spec: Any, children: Sequence[Child]) -> Places:
+def _places(climate: Climate, spec: Spec, children: Sequence[Child]) -> Places:
     zone, cell = spec.get("zone"), spec.get("cell")
     if zone is not None and cell is not None:
         raise InvalidInput("zone and cell cannot both be given: a reservation names one of them")

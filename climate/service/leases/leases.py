@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import Any, TypeVar
+from typing import TypeVar
 from uuid import UUID
 
 from sqlalchemy import Connection
@@ -21,6 +21,7 @@ from climate.domain.planning import holds
 from climate.domain.planning.preemption import is_preemptible
 from climate.domain.policy import Caller, require
 from climate.domain.sharing.sharing import NOT_SHARED, Sharing
+from climate.domain.spec import Spec
 from climate.plugin import Ask
 from climate.service.admission import admission as granting
 from climate.service.admission import enforcement
@@ -61,7 +62,7 @@ class Order:
     start: datetime | None
     end: datetime
     before_end: datetime | None = None
-    reservations: Sequence[Mapping[str, Any]] = ()
+    reservations: Sequence[Spec] = ()
     events: Sequence[AdditionalEvent] = ()
     """Additional events from the client; they must lie within the lease."""
     splits: Mapping[int, planning.Split] = field(default_factory=dict)

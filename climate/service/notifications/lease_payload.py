@@ -2,13 +2,12 @@
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Any
 
 from climate.domain.lease import Lease, Reservation
 from climate.store.hosts.hosts import Host
 from climate.store.journal import fact_codec
 
-Body = dict[str, Any]
+Body = dict[str, object]
 
 
 def of(lease: Lease, hosts: Mapping[int, Host] | None = None) -> Body:

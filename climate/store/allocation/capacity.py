@@ -86,7 +86,7 @@ def pick(conn: Connection, wanted: CapacityRequest, *, patient: bool) -> Mapping
     return _patiently(conn, wanted) if patient else _quickly(conn, wanted)
 
 
-def candidates(conn: Connection, wanted: CapacityRequest) -> list[Row[Any]]:
+def candidates(conn: Connection, wanted: CapacityRequest) -> list[Row[int, *tuple[int, ...]]]:
     """Return (number, free sizes) of all hosts with room for a slot, best first."""
     return list(conn.execute(wanted.statements.candidates, _parameters(wanted, numbers=None)))
 

@@ -86,7 +86,7 @@ class Search:
     """Same for all hosts."""
     capacities: Select[Any]
     """(host, sizes) of all matching hosts."""
-    candidates: Select[Any]
+    candidates: Select[int, *tuple[int, ...]]
     """(host, free sizes) of all hosts with capacity, in that order, if the reservations `together` had no hosts."""
     uses: Select[Any]
     """(host, begin, end, slots, sizes) of allocations until `until`, `limit` rows, earliest first."""
@@ -114,7 +114,7 @@ def search(requirement: Requirement, takes_preemptible: bool = False) -> Search:
     )
 
 
-def _numbers(name: str) -> ColumnElement[Any]:
+def _numbers(name: str) -> ColumnElement[object]:
     return bindparam(name, type_=ARRAY(BigInteger))
 
 
@@ -122,7 +122,7 @@ def _number(name: str) -> ColumnElement[int]:
     return bindparam(name, type_=BigInteger)
 
 
-_OF_CONDITIONS: Mapping[str, BindParameter[Any]] = {
+_OF_CONDITIONS: Mapping[str, BindParameter[object]] = {
     AMONG: bindparam("numbers", type_=ARRAY(BigInteger)),
     TOGETHER: bindparam("together", type_=ARRAY(Uuid)),
     WITHOUT_PREEMPTIBLE: bindparam("giving_way", type_=ARRAY(Uuid)),
@@ -131,7 +131,7 @@ _OF_CONDITIONS: Mapping[str, BindParameter[Any]] = {
 
 
 def _peaks(only: Sequence[str]) -> FromClause:
-    wanted: list[BindParameter[Any]] = [
+    wanted: list[BindParameter[object]] = [
         bindparam("during", type_=TSTZRANGE),
         bindparam("start", type_=Time),
         bindparam("own", type_=ARRAY(Uuid)),
@@ -177,7 +177,7 @@ def _rooms(suitable: ColumnElement[bool], *only: str) -> FromClause:
     return select(counted, worth).where(counted.c.free >= _number("least")).subquery("rooms")
 
 
-def _order(rooms: FromClause) -> tuple[ColumnElement[Any], ...]:
+def _order(rooms: FromClause) -> tuple[ColumnElement[object], ...]:
     """Return the order of the hosts, best first."""
     return (
         rooms.c.kept.desc(),
@@ -190,7 +190,7 @@ def _order(rooms: FromClause) -> tuple[ColumnElement[Any], ...]:
     )
 
 
-def _candidates(rooms: FromClause) -> Select[Any]:
+def _candidates(rooms: FromClause) -> Select[int, *tuple[int, ...]]:
     return select(rooms.c.id, *(rooms.c[f"free_{part}"] for part in PARTS)).order_by(*_order(rooms))
 
 

@@ -6,7 +6,6 @@ those that are still free. It never waits. The patient way waits for the rows, i
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Any
 from uuid import UUID
 
 from sqlalchemy import ColumnElement, Connection, Select, and_, bindparam, exists, func, select
@@ -107,15 +106,15 @@ def _enough(chosen: Sequence[Chosen], wanted: AddressRequest) -> bool:
     return len(chosen) >= wanted.amount and set(wanted.must) <= numbers and set(wanted.required) <= spelled
 
 
-def _read(conn: Connection, query: Select[Any]) -> tuple[Chosen, ...]:
+def _read(conn: Connection, query: Select[int, str]) -> tuple[Chosen, ...]:
     return tuple(sorted((Chosen(*row) for row in conn.execute(query)), key=lambda one: one.number))
 
 
-def _best(wanted: AddressRequest) -> Select[Any]:
+def _best(wanted: AddressRequest) -> Select[int, str]:
     return _ranked(wanted).limit(wanted.amount)
 
 
-def _ranked(wanted: AddressRequest) -> Select[Any]:
+def _ranked(wanted: AddressRequest) -> Select[int, str]:
     """Return the free addresses: required ones first, then preferred ones."""
     number, address = floating_ips.c.number, floating_ips.c.address
     required = [bindparam(None, one, INET) for one in wanted.required]

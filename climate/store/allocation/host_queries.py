@@ -152,7 +152,7 @@ def search(requirement: Requirement, has_own: bool, weighs_losses: bool = False)
     )
 
 
-def _counted(suitable: ColumnElement[bool], free: ColumnElement[bool]) -> Select[int, int, int | None, Any, bool]:
+def _counted(suitable: ColumnElement[bool], free: ColumnElement[bool]) -> Select[int, int, int | None, object, bool]:
     """Return the counts; the OFFSET keeps the check for free hosts in one place of the plan, once per host."""
     looked = select(hosts.c.id, free.label("free")).where(suitable).offset(literal_column("0")).subquery("looked")
     others = and_(looked.c.free, looked.c.id != func.all(_numbers("numbers")))
@@ -165,7 +165,7 @@ def _counted(suitable: ColumnElement[bool], free: ColumnElement[bool]) -> Select
     return select(counts.c.matching, counts.c.free, counts.c.rival, busy, preemptible)
 
 
-def _numbers(name: str) -> ColumnElement[Any]:
+def _numbers(name: str) -> ColumnElement[object]:
     return bindparam(name, type_=ARRAY(BigInteger))
 
 
@@ -206,7 +206,7 @@ def far_from_up() -> ColumnElement[int]:
 _on_host = allocations.c.host == hosts.c.id
 
 
-def _one_host(number: ColumnElement[int]) -> ColumnElement[Any]:
+def _one_host(number: ColumnElement[int]) -> ColumnElement[object]:
     """Return the number as the index of the exclusion constraint has it, exactly: it finds one host in a window."""
     return func.int8range(number, number, literal_column("'[]'"))
 
@@ -318,7 +318,7 @@ def _free_stretch(host: ColumnElement[int]) -> ColumnElement[timedelta]:
     return func.coalesce(after - end, FAR) + func.coalesce(start - before, FAR)
 
 
-def _busy(suits: ColumnElement[bool]) -> ScalarSelect[Any]:
+def _busy(suits: ColumnElement[bool]) -> ScalarSelect[object]:
     """Return the allocations, read host by host: for few hosts that is cheap, whatever the others hold."""
     a, limit = allocations, bindparam("limit", type_=Integer)
     begins, ends = func.lower(a.c.during).label("begins"), func.upper(a.c.during).label("ends")

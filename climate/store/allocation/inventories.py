@@ -136,7 +136,7 @@ def _rooms(conn: Connection, wanted: AmountRequest, numbers: Sequence[int]) -> l
     return [_room(wanted, row, taken.get(row.number, 0)) for row in rows]
 
 
-def _room(wanted: AmountRequest, row: Row[Any], taken: int) -> Room:
+def _room(wanted: AmountRequest, row: Row[*tuple[object, ...]], taken: int) -> Room:
     chosen = sum(hold.amount for hold in wanted.taken if hold.number == row.number)
     free = max(0, row.total - taken - chosen)
     pieces = free // wanted.piece
@@ -236,7 +236,7 @@ def shortage(conn: Connection, wanted: AmountRequest) -> Shortage:
 
 
 def _earliest(
-    wanted: AmountRequest, rows: Sequence[Row[Any]], taken: Sequence[AmountHold], known_until: datetime
+    wanted: AmountRequest, rows: Sequence[Row[*tuple[object, ...]]], taken: Sequence[AmountHold], known_until: datetime
 ) -> datetime | None:
     """Return the first later start that fits; candidates are the ends of other allocations."""
     starts = sorted({hold.during.end for hold in taken if hold.during.end > wanted.window.start})

@@ -7,7 +7,6 @@ is counted at every instant of the window, as `capacity_queries` counts sizes.
 import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 from uuid import UUID
 
 from sqlalchemy import BigInteger, Connection, Text, Uuid, bindparam, text
@@ -67,7 +66,7 @@ def free(
     return result
 
 
-def _row(one: Taken) -> dict[str, Any]:
+def _row(one: Taken) -> dict[str, object]:
     ends = one.during
     return {"host": one.host, "name": one.name, "begins": ends.start, "ends": ends.end, "amount": one.amount}
 

@@ -3,7 +3,6 @@
 import json
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Any
 from uuid import UUID
 
 from sqlalchemy import Connection, Select, or_, select, text
@@ -41,7 +40,7 @@ def note(conn: Connection, troubles: Mapping[int, str]) -> None:
         conn.execute(_NOTE, {"rows": json.dumps(rows)})
 
 
-def _begun() -> Select[Any]:
+def _begun() -> Select[int, UUID, str, str]:
     held = select(allocations.c.reservation_id).where(allocations.c.host == hosts.c.id, in_force(allocations))
     of_the_host = or_(reservations.c.id == hosts.c.pool_reservation, reservations.c.id.in_(held))
     return (

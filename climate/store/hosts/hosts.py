@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID, uuid4
 
-from sqlalchemy import Connection, exists, func, insert, or_, select, update
+from sqlalchemy import Connection, Row, exists, func, insert, or_, select, update
 from sqlalchemy.dialects import postgresql
 from sqlalchemy.exc import IntegrityError
 
@@ -224,11 +224,11 @@ def _name_properties(conn: Connection, extra: Mapping[str, object], now: datetim
         conn.execute(postgresql.insert(properties).on_conflict_do_nothing(), rows)
 
 
-def _property(row: Any, values: tuple[str, ...]) -> Property:
+def _property(row: Row[*tuple[object, ...]], values: tuple[str, ...]) -> Property:
     return Property(row.id, row.property_name, row.private, row.created_at, row.updated_at, values)
 
 
-def _host(row: Any) -> Host:
+def _host(row: Row[*tuple[object, ...]]) -> Host:
     own = {name: getattr(row, name) for name in COLUMNS}
     return Host(row.id, own, row.extra, row.created_at, row.updated_at)
 

@@ -4,12 +4,12 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Any
 from uuid import UUID
 
 from sqlalchemy import (
     ColumnElement,
     Connection,
+    Row,
     Select,
     and_,
     delete,
@@ -89,7 +89,7 @@ class Window:
         return self.state in (PLANNED, ACTIVE)
 
 
-def row_of(window_id: UUID, standing: FoldedWindow) -> dict[str, Any]:
+def row_of(window_id: UUID, standing: FoldedWindow) -> dict[str, object]:
     """Return the columns of a window that its facts determine."""
     during = spelled(standing.during)
     return {
@@ -102,7 +102,7 @@ def row_of(window_id: UUID, standing: FoldedWindow) -> dict[str, Any]:
     }
 
 
-def allocation_of(window_id: UUID, standing: FoldedWindow) -> dict[str, Any]:
+def allocation_of(window_id: UUID, standing: FoldedWindow) -> dict[str, object]:
     """Return the allocation that keeps the time of a window free on its host."""
     shared = {"slots": 0, "vcpus": 0, "memory_mb": 0, "disk_gb": 0}
     during, state = spelled(standing.during), kept_as(standing.state)
@@ -187,7 +187,7 @@ def ends(now: datetime | ColumnElement[datetime]) -> ColumnElement[bool]:
     return and_(windows.c.state == ACTIVE, func.upper(windows.c.during) <= now)
 
 
-def _locked(conn: Connection, due: Select[Any]) -> list[Window]:
+def _locked(conn: Connection, due: Select[*tuple[object, ...]]) -> list[Window]:
     """Lock those of the windows that nobody has locked, in the order of the numbers of their hosts."""
     rows = conn.execute(locks.ordered(due, windows.c.id, skip_locked=True))
     return sorted((_window(row) for row in rows), key=lambda window: window.host)
@@ -264,10 +264,12 @@ def _range(period: Period) -> Range[datetime]:
     return Range(period.start, period.end)
 
 
-_WINDOWS: Select[Any] = select(windows, hosts.c.hypervisor_hostname).join(hosts, hosts.c.id == windows.c.host)
+_WINDOWS: Select[*tuple[object, ...]] = select(windows, hosts.c.hypervisor_hostname).join(
+    hosts, hosts.c.id == windows.c.host
+)
 
 
-def _window(row: Any) -> Window:
+def _window(row: Row[*tuple[object, ...]]) -> Window:
     return Window(
         id=row.id,
         host=row.host,

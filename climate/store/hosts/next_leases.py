@@ -1,13 +1,13 @@
 """Next leases of hosts, which determine how recycling hosts are treated."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 from uuid import UUID
 
 from sqlalchemy import ARRAY, BigInteger, Connection, func, literal, select, true
 
+from climate.domain.spec import Spec
 from climate.store.tables.leases import allocations, in_force, leases, reservations
 
 
@@ -44,7 +44,7 @@ class Left:
     name: str
     project_id: str
     user_id: str
-    spec: Mapping[str, Any]
+    spec: Spec
     over: bool
     """True if the lease has ended."""
 

@@ -4,10 +4,9 @@ import json
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Connection, Select, or_, select, text, update
+from sqlalchemy import Connection, Row, Select, or_, select, text, update
 from sqlalchemy.exc import IntegrityError
 
 from climate.database.sql_arrays import in_parameter
@@ -150,10 +149,10 @@ _COLUMNS = (
     hosts.c.version,
     hosts.c.pool_cause,
 )
-_PLACES: Select[Any] = select(*_COLUMNS).order_by(hosts.c.id)
+_PLACES: Select[*tuple[object, ...]] = select(*_COLUMNS).order_by(hosts.c.id)
 
 
-def _place(row: Any) -> HostPlace:
+def _place(row: Row[*tuple[object, ...]]) -> HostPlace:
     return HostPlace(
         host=row.id,
         stream=row.stream,
@@ -173,7 +172,7 @@ def _place(row: Any) -> HostPlace:
     )
 
 
-def row_of(place: HostPlace) -> dict[str, Any]:
+def row_of(place: HostPlace) -> dict[str, object]:
     """Return the columns of a host that record its pool membership."""
     return {
         "id": place.host,
@@ -191,7 +190,7 @@ def row_of(place: HostPlace) -> dict[str, Any]:
     }
 
 
-def _json(rows: Sequence[dict[str, Any]]) -> str:
+def _json(rows: Sequence[dict[str, object]]) -> str:
     return json.dumps(rows, default=str)
 
 

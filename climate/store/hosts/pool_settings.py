@@ -57,7 +57,7 @@ class Terms:
         )
 
     @property
-    def of_a_lease(self) -> Mapping[str, Any]:
+    def of_a_lease(self) -> Mapping[str, object]:
         """Return the settings that apply to the end of a reservation with none of its own."""
         return {
             "on_end": self.on_end,
@@ -86,7 +86,7 @@ def own(conn: Connection) -> Mapping[str, Any]:
     return row._asdict() if row else {}
 
 
-def then(conn: Connection, at: datetime) -> Mapping[str, Any]:
+def then(conn: Connection, at: datetime) -> Mapping[str, object]:
     """Return the settings of the reservation pool at that moment."""
     known = journal.until(journal.read(conn, terms_stream(Pool.RESERVATION)), at)
     return decided(journal.of_operators(known))
@@ -104,12 +104,12 @@ def put(conn: Connection, author: Caller, changes: Mapping[str, Any], now: datet
     write(conn, Pool.RESERVATION, changes, now)
 
 
-def write(conn: Connection, pool: str, changes: Mapping[str, Any], now: datetime) -> None:
+def write(conn: Connection, pool: str, changes: Mapping[str, object], now: datetime) -> None:
     """Write the row of a pool's settings."""
     row = {**changes, "updated_at": now}
     made = insert(pool_terms).values(pool=pool, **row)
     conn.execute(made.on_conflict_do_update(index_elements=[pool_terms.c.pool], set_=row))
 
 
-def _said(row: Mapping[str, Any]) -> dict[str, Any]:
+def _said(row: Mapping[str, Any]) -> dict[str, object]:
     return {name: row[name] for name in NAMES if row.get(name) is not None}

@@ -25,7 +25,7 @@ class Supply:
 
     host: int
     driver: str
-    settings: Mapping[str, Any]
+    settings: Mapping[str, object]
     created_at: datetime
     secrets: str = field(default="", repr=False)
     """Sealed secrets of the driver."""

@@ -1,8 +1,6 @@
 """Properties and power settings of hosts, compared with their facts and rebuilt from them."""
 
-from typing import Any
-
-from sqlalchemy import Connection, Select, select
+from sqlalchemy import Connection, Row, Select, select
 
 from climate.domain.hosts import folded_host
 from climate.domain.hosts.folded_host import HostCare, Wired
@@ -11,7 +9,7 @@ from climate.store.journal import journal
 from climate.store.leases import tampering
 from climate.store.tables.hosts import host_power, hosts
 
-_ALL: Select[Any] = (
+_ALL: Select[*tuple[object, ...]] = (
     select(
         hosts.c.stream,
         hosts.c.extra,
@@ -33,6 +31,6 @@ def refuse_tampered(conn: Connection, place: HostPlace) -> None:
     tampering.refuse(f"host {place.name}", _care(row), known)
 
 
-def _care(row: Any) -> HostCare:
+def _care(row: Row[*tuple[object, ...]]) -> HostCare:
     power = Wired(row.driver, row.settings, row.watts, bool(row.secrets)) if row.driver else None
     return HostCare(row.extra, power)

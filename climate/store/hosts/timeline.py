@@ -56,7 +56,7 @@ def allocated(conn: Connection, numbers: Collection[int], period: Period, viewer
     return [Allocated(*row) for row in conn.execute(_ALLOCATED, given)]
 
 
-def _visible(rack: Any) -> Select[Any]:
+def _visible(rack: object) -> Select[Any]:
     zone = func.coalesce(hosts.c.availability_zone, _EMPTY)
     query = select(hosts.c.id, hosts.c.hypervisor_hostname, hosts.c.pool, zone, func.coalesce(rack, _EMPTY))
     return query.where(hosts.c.removed_at.is_(None)).order_by(hosts.c.hypervisor_hostname, hosts.c.id)

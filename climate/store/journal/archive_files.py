@@ -46,7 +46,7 @@ class Damaged(Exception):
     """A file of an archive is missing, or differs from what was written."""
 
 
-def write(path: Path, blocks: Iterable[Sequence[Line]], about: Mapping[str, Any]) -> Written:
+def write(path: Path, blocks: Iterable[Sequence[Line]], about: Mapping[str, object]) -> Written:
     """Write a file atomically and sync it to the disk."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     part = path.with_name(path.name + PART)

@@ -110,7 +110,7 @@ def lines(conn: Connection, ids: Collection[UUID]) -> Iterator[Line]:
         }
 
 
-def _plain(row: Any) -> dict[str, Any]:
+def _plain(row: Any) -> dict[str, object]:
     hidden = ("stream", "lease_id")
     plain = {name: value for name, value in row.items() if name not in hidden}
     return {name: value.isoformat() if isinstance(value, datetime) else value for name, value in plain.items()}

@@ -7,7 +7,7 @@ from itertools import groupby
 from typing import Any, get_args
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Connection, String, and_, bindparam, func, literal_column, or_, select
+from sqlalchemy import ColumnElement, Connection, Row, String, and_, bindparam, func, literal_column, or_, select
 from sqlalchemy.dialects.postgresql import ARRAY
 
 from climate.database.sql_arrays import in_array
@@ -88,7 +88,7 @@ def listed(conn: Connection, wanted: AuditQuery) -> list[AuditEntry]:
 
 
 def _conditions(wanted: AuditQuery) -> list[ColumnElement[bool]]:
-    asked: Sequence[tuple[Any, Callable[[Any], ColumnElement[bool]]]] = (
+    asked: Sequence[tuple[object, Callable[[Any], ColumnElement[bool]]]] = (
         (wanted.kind, _of_kind),
         (wanted.object_id, _of_object),
         (wanted.author, lambda author: bindparam("author", author, String) == _AUTHOR),
@@ -133,7 +133,7 @@ def _uuid(text: str) -> UUID | None:
         return None
 
 
-Earlier = Mapping[UUID, Sequence[tuple[int, Any]]]
+Earlier = Mapping[UUID, Sequence[tuple[int, object]]]
 """Maps a stream to versions and facts."""
 
 
@@ -154,7 +154,7 @@ def _earlier(conn: Connection, rows: Collection[Any]) -> Earlier:
     }
 
 
-def _entry(row: Any, earlier: Earlier) -> AuditEntry:
+def _entry(row: Row[*tuple[object, ...]], earlier: Earlier) -> AuditEntry:
     before = [fact for version, fact in earlier.get(row.stream, ()) if version < row.version]
     host = None if row.host is None else HostRef(row.host, row.host_name)
     change = describe(row.stream, fact_codec.decode(row.kind, row.body), before, host)

@@ -30,14 +30,14 @@ _PLAIN = frozenset((str, int, bool, NoneType))
 """Types of most values, which need no conversion."""
 
 
-def encode(value: Any) -> Any:
+def encode(value: object) -> Any:
     """Return the value as JSON: facts by the names of their fields, ids and times as text."""
     kind: type = type(value)
     return value if kind in _PLAIN else _writer(kind)(value)
 
 
 @cache
-def _writer(kind: type) -> Callable[[Any], Any]:
+def _writer(kind: type) -> Callable[[Any], object]:
     """Return the encoder of a type, cached per type."""
     if issubclass(kind, UUID):
         return str
@@ -78,7 +78,7 @@ def decode_all(kind: type[Part], bodies: Sequence[Any]) -> tuple[Part, ...]:
 
 
 @cache
-def _reader(hint: Any) -> Callable[[Any], Any]:
+def _reader(hint: object) -> Callable[[Any], Any]:
     if hint is UUID:
         return UUID
     if hint is datetime:
@@ -93,7 +93,7 @@ def _reader(hint: Any) -> Callable[[Any], Any]:
     return lambda value: value
 
 
-def _tuple_reader(hint: Any) -> Callable[[Any], Any]:
+def _tuple_reader(hint: object) -> Callable[[Any], object]:
     read = _reader(hint)
     return lambda values: tuple(read(value) for value in values)
 

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from itertools import takewhile
 from types import UnionType
-from typing import Any, get_args
+from typing import get_args
 from uuid import UUID
 
-from sqlalchemy import BigInteger, ColumnElement, Connection, Integer, Uuid, bindparam, func, insert, select, text
+from sqlalchemy import BigInteger, ColumnElement, Connection, Integer, Row, Uuid, bindparam, func, insert, select, text
 from sqlalchemy.dialects.postgresql import distinct_on
 
 from climate.database.advisory_locks import Subject
@@ -31,12 +31,12 @@ class Entry:
     stream: UUID
     version: int
     fact: AnyFact
-    actor: dict[str, Any]
+    actor: dict[str, object]
     request_id: str
     recorded_at: datetime
 
 
-def rows(facts: Sequence[tuple[UUID, int, AnyFact]], author: Caller) -> list[dict[str, Any]]:
+def rows(facts: Sequence[tuple[UUID, int, AnyFact]], author: Caller) -> list[dict[str, object]]:
     """Return facts with streams and versions as rows to append."""
     actor = {"user_id": author.user_id, "project_id": author.project_id}
     return [
@@ -161,7 +161,7 @@ def append(conn: Connection, author: Caller, stream: UUID, known: Sequence[Entry
     conn.execute(insert(journal), rows([(stream, len(known) + 1, fact)], author))
 
 
-def _entry(row: Any) -> Entry:
+def _entry(row: Row[*tuple[object, ...]]) -> Entry:
     fact = fact_codec.decode(row.kind, row.body)
     return Entry(row.stream, row.version, fact, row.actor, row.request_id, row.recorded_at)
 

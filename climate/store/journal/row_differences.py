@@ -167,7 +167,7 @@ def _differing(
             yield RowDifference(stream, projection, projected, named, row.said, known, columns)
 
 
-def _columns(said: Mapping[str, Any], known: Mapping[str, Any], projected: Mapping[str, Any]) -> Iterator[str]:
+def _columns(said: Mapping[str, object], known: Mapping[str, Any], projected: Mapping[str, object]) -> Iterator[str]:
     """Yield the columns that differ, among those that the facts determine."""
     return (name for name in known if name in projected and said[name] != known[name])
 

@@ -112,7 +112,7 @@ def _insert(conn: Connection, one: RowDifference, now: datetime) -> None:
     conn.execute(insert(one.projected.table).values(row))
 
 
-def _writable(one: RowDifference, values: dict[str, Any]) -> dict[str, Any]:
+def _writable(one: RowDifference, values: dict[str, Any]) -> dict[str, object]:
     """Return the columns that can be written; secrets are only cleared."""
     if one.projected.table is not host_power or "secrets" not in values:
         return values
@@ -124,7 +124,7 @@ def _is(one: RowDifference) -> Any:
     return and_(*(one.projected.table.c[name] == value for name, value in one.key.items()))
 
 
-def _values(one: RowDifference) -> tuple[Any, ...]:
+def _values(one: RowDifference) -> tuple[object, ...]:
     """Return the key of a row in the types of its columns, since it was read from JSON."""
     return tuple(
         UUID(str(one.key[name])) if isinstance(one.projected.table.c[name].type, Uuid) else one.key[name]

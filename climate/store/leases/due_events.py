@@ -146,7 +146,7 @@ def oldest(conn: Connection, now: datetime) -> datetime | None:
     return value
 
 
-def _lock() -> Select[Any]:
+def _lock() -> Select[*tuple[object, ...]]:
     """Find rows by their keys alone: with a condition on an index of open events, the planner may read all of it."""
     ready = select(queue_limits.within(_ready(bindparam("now", type_=Time)))).cte("ready_in_room")
     is_claimed = exists().where(claims.c.event_id == events.c.id).correlate(events)

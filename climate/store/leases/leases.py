@@ -10,6 +10,7 @@ from sqlalchemy import (
     ColumnElement,
     Connection,
     FromClause,
+    Row,
     Select,
     Table,
     Uuid,
@@ -312,7 +313,7 @@ def _ends_after(wanted: Listing, time: datetime) -> ColumnElement[bool]:
     return leases.c.id == func.any(func.array(late.scalar_subquery()))
 
 
-def _place(conn: Connection, wanted: Listing) -> Any:
+def _place(conn: Connection, wanted: Listing) -> object:
     place = select(leases.c.created_at, leases.c.id).where(leases.c.id == wanted.marker)
     if wanted.project_id is not None:
         place = place.where(leases.c.project_id == wanted.project_id)
@@ -324,7 +325,7 @@ def _place(conn: Connection, wanted: Listing) -> Any:
     return tuple_(row.created_at, row.id)
 
 
-def _gathered(rows: FromClause, order: Sequence[Any], *fields: Any) -> Any:
+def _gathered(rows: FromClause, order: Sequence[Any], *fields: Any) -> object:
     """Return the fields of these rows of the lease in the outer query, as one JSON list of lists.
 
     Lists are decoded much faster than objects, and `json` is written faster than `jsonb`.
@@ -338,7 +339,7 @@ def _of_reservations(held: Table) -> FromClause:
     return held.join(reservations, held.c.reservation_id == reservations.c.id)
 
 
-def _bounds(held: Table) -> tuple[Any, Any]:
+def _bounds(held: Table) -> tuple[object, object]:
     return func.lower(held.c.during), func.upper(held.c.during)
 
 
@@ -384,7 +385,7 @@ _PARTS = (
     ),
 )
 
-_WHOLE: Select[Any] = select(leases, func.json_build_array(*_PARTS).label("parts"))
+_WHOLE: Select[*tuple[object, ...]] = select(leases, func.json_build_array(*_PARTS).label("parts"))
 """Whole leases in one statement, with all their parts as one JSON list, in the order in which `_lease` reads them."""
 
 _OWNER = select(events.c.lease_id).where(events.c.id == bindparam("event_id", type_=Uuid)).scalar_subquery()
@@ -397,7 +398,7 @@ _OF_EVENT = _WHOLE.where(leases.c.id == _OWNER)
 _LOCK_OF_EVENT = locks.ordered(select(leases.c.id).where(leases.c.id == _OWNER), leases.c.id)
 
 
-def _lease(row: Any) -> Lease:
+def _lease(row: Row[*tuple[object, ...]]) -> Lease:
     own, scheduled, *held = row.parts
     holds, addresses, pools, amounts = (_by_reservation(one) if one else _NOTHING for one in held)
     return Lease(
@@ -433,7 +434,7 @@ _NOTHING: Mapping[str, list[list[Any]]] = {}
 
 def _by_reservation(rows: Sequence[Sequence[Any]]) -> Mapping[str, list[list[Any]]]:
     """Return the other fields of the rows by their first one, the id of the reservation."""
-    by_reservation: dict[str, list[list[Any]]] = {}
+    by_reservation: dict[str, list[list[object]]] = {}
     for reservation_id, *fields in rows:
         by_reservation.setdefault(reservation_id, []).append(fields)
     return by_reservation

@@ -2,10 +2,9 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Connection, func, insert, select, tuple_, update
+from sqlalchemy import Connection, Row, func, insert, select, tuple_, update
 
 from climate.domain.errors import InvalidInput, NotFound
 from climate.domain.period import Period
@@ -18,7 +17,7 @@ from climate.store.tables.leases import leases
 from climate.store.tables.series import lease_series as table
 
 
-def row_of(series: Series) -> dict[str, Any]:
+def row_of(series: Series) -> dict[str, object]:
     """Return the columns of a series, all of which its facts determine."""
     return {
         "id": series.id,
@@ -113,7 +112,7 @@ def counts(conn: Connection, ids: Sequence[UUID]) -> dict[UUID, int]:
     return {row[0]: row[1] for row in conn.execute(query)}
 
 
-def _series(row: Any) -> Series:
+def _series(row: Row[*tuple[object, ...]]) -> Series:
     return Series(
         id=row.id,
         name=row.name,

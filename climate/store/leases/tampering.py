@@ -31,19 +31,19 @@ def refuse_places(conn: Connection, places: Iterable[HostPlace]) -> None:
         raise Tampered(_message(f"host {place.name}", ["everything"]))
 
 
-def refuse_values(what: str, rows: Mapping[str, Any], known: Mapping[str, Any]) -> None:
+def refuse_values(what: str, rows: Mapping[str, object], known: Mapping[str, object]) -> None:
     """Raise Tampered unless values by name match the facts."""
     if rows != known:
         names = sorted(name for name in {*rows, *known} if rows.get(name) != known.get(name))
         raise Tampered(_message(what, names))
 
 
-def differing(row: Any, known: Any) -> list[str]:
+def differing(row: object, known: Any) -> list[str]:
     """Return the names of the fields in which two values of one dataclass differ."""
     return [f.name for f in fields(known) if getattr(row, f.name) != getattr(known, f.name)]
 
 
-def refuse(what: str, row: Any, known: Any) -> None:
+def refuse(what: str, row: object, known: object) -> None:
     """Raise Tampered unless two values of one dataclass are equal."""
     if row != known:
         raise Tampered(_message(what, differing(row, known)))

@@ -4,10 +4,9 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Connection, Text, literal_column, or_, select, text, update
+from sqlalchemy import ColumnElement, Connection, Row, Text, literal_column, or_, select, text, update
 
 from climate.database.batch_delete import drop
 from climate.domain.errors import InvalidInput
@@ -189,7 +188,7 @@ def forget_old(conn: Connection, before: datetime) -> int:
     return drop(conn, notices, notices.c.at < before)
 
 
-def _row(notice: Notice) -> Mapping[str, Any]:
+def _row(notice: Notice) -> Mapping[str, object]:
     return {
         "audience": notice.audience,
         "kind": notice.kind,
@@ -203,7 +202,7 @@ def _row(notice: Notice) -> Mapping[str, Any]:
     }
 
 
-def _kept(row: Any) -> Kept:
+def _kept(row: Row[*tuple[object, ...]]) -> Kept:
     notice = Notice(
         row.kind, row.message, row.project_id, row.user_id, row.lease_id, row.host, row.body, Audience(row.audience)
     )

@@ -1,7 +1,6 @@
 """Bodies of server actions: the single key names the action, and its value has a schema of its own."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from werkzeug.exceptions import UnprocessableEntity
 
@@ -10,7 +9,7 @@ from api.compute import validation
 from api.compute.projects.keypair_bodies import public_key
 from api.compute.servers.server_bodies import USER_DATA, disk_config_key, flavor_ref, password, user_data
 from api.schema import shapes
-from api.schema.body import ABSENT, Body, Ignored, Key, as_given
+from api.schema.body import ABSENT, Body, Ignored, Key, Values, as_given
 from climate.compute.migrations.live_requests import AUTO
 from climate.compute.models import keypair
 from climate.compute.models.server import ACTIVE, ERROR, REBOOT, REBOOT_HARD
@@ -31,21 +30,21 @@ REBOOTS = {"SOFT": REBOOT, "HARD": REBOOT_HARD}
 STATES = {"active": ACTIVE, "error": ERROR}
 
 
-def _reboot(value: Any, field: str) -> str:
+def _reboot(value: object, field: str) -> str:
     if not isinstance(value, str) or value.upper() not in REBOOTS:
         raise InvalidInput("reboot: type must be SOFT or HARD")
     return REBOOTS[value.upper()]
 
 
-def _length(value: Any, field: str) -> int | None:
+def _length(value: object, field: str) -> int | None:
     return None if value in (-1, "-1") else validation.count(value, field)
 
 
-def _block(value: Any, field: str) -> bool | str:
+def _block(value: object, field: str) -> bool | str:
     return AUTO if value == AUTO else validation.flag(value, field)
 
 
-def _null(value: Any, field: str) -> None:
+def _null(value: object, field: str) -> None:
     if value is not None:
         raise InvalidInput(f'The body must be {{"{field}": null}}')
 
@@ -57,7 +56,7 @@ class Reboot(Body):
 
     type = Key(_reboot, shapes.one_of(*REBOOTS), required=True)
 
-    def read_value(self, value: Any, field: str) -> dict[str, Any]:
+    def read_value(self, value: object, field: str) -> Values:
         """Return the kind; whatever is no object is refused as one without a type."""
         return self.read(value if isinstance(value, dict) else {})
 
@@ -211,7 +210,7 @@ class ForceComplete(Body):
 class AddressBody(Body):
     """Body of an address action; without its required key the answer is 422, as in Nova."""
 
-    def read_value(self, value: Any, field: str) -> dict[str, Any]:
+    def read_value(self, value: object, field: str) -> Values:
         """Return the values; UnprocessableEntity if the required key is absent."""
         needed = [name for name, key in self.keys().items() if key.is_required]
         lacking = next((name for name in needed if not isinstance(value, dict) or name not in value), None)

@@ -1,7 +1,6 @@
 """Actions on a server: the single key of the body names the action."""
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from flask import Response, jsonify
 from werkzeug.exceptions import NotImplemented as NoSuchThing
@@ -30,7 +29,7 @@ from climate.compute.models.server import (
 )
 from climate.domain.errors import InvalidInput
 
-Action = Callable[[str, Any], Response]
+Action = Callable[[str, object], Response]
 
 blueprint = compute_blueprint("actions")
 
@@ -74,7 +73,7 @@ def remote_console(server_id: str) -> Response:
 
 
 def _wish(name: str) -> Action:
-    def ask(server_id: str, details: Any) -> Response:
+    def ask(server_id: str, details: object) -> Response:
         validation.may_write()
         operations.ask(compute(), who(server_id), WISHES[name])
         return Response(status=202)
@@ -82,28 +81,28 @@ def _wish(name: str) -> Action:
     return ask
 
 
-def _plug_again(server_id: str, details: Any) -> Response:
+def _plug_again(server_id: str, details: object) -> Response:
     """Plug in the interfaces of the server, and configure them, again (administrator)."""
     validation.may_administer()
     operations.ask(compute(), who(server_id), REWIRE)
     return Response(status=202)
 
 
-def _reboot(server_id: str, details: Any) -> Response:
+def _reboot(server_id: str, details: object) -> Response:
     validation.may_write()
     given = action_bodies.REBOOT_BODY.read_value(details, "reboot")
     operations.ask(compute(), who(server_id), given["type"])
     return Response(status=202)
 
 
-def _restore(server_id: str, details: Any) -> Response:
+def _restore(server_id: str, details: object) -> Response:
     """Refuse to restore a server: one that is deleted is gone at once."""
     validation.may_write()
     there = find(server_id)
     raise Conflict(f"Cannot 'restore' instance {there.id} while it is {there.status}: it is not deleted.")
 
 
-def _console(server_id: str, details: Any) -> Response:
+def _console(server_id: str, details: object) -> Response:
     validation.may_read()
     given = action_bodies.CONSOLE_OUTPUT.read_value(details, "os-getConsoleOutput")
     output = operations.console_output(compute(), who(server_id), given["length"])
@@ -112,7 +111,7 @@ def _console(server_id: str, details: Any) -> Response:
     return jsonify({"output": output})
 
 
-def _no_console(server_id: str, details: Any) -> Response:
+def _no_console(server_id: str, details: object) -> Response:
     return remote_console(server_id)
 
 

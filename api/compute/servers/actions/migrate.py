@@ -1,7 +1,6 @@
 """Actions that move a server to another host, for administrators."""
 
 import secrets
-from typing import Any
 
 from flask import Response, jsonify
 
@@ -15,7 +14,7 @@ from climate.compute import operations
 from climate.domain.errors import InvalidInput
 
 
-def migrate(server_id: str, details: Any) -> Response:
+def migrate(server_id: str, details: object) -> Response:
     """Migrate a server cold; the move must be confirmed.  Since 2.56 the request may name the host.
 
     Before that Nova ignores the value, and clients send an object without a host.
@@ -29,7 +28,7 @@ def migrate(server_id: str, details: Any) -> Response:
     return Response(status=202)
 
 
-def evacuate(server_id: str, details: Any) -> Response:
+def evacuate(server_id: str, details: object) -> Response:
     """Rebuild a server on another host, because its own host is down.
 
     `onSharedStorage` and `adminPass` have no effect: the service checks whether it has the disk, and no

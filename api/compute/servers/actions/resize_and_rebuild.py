@@ -1,8 +1,5 @@
 """Server actions: resize, rebuild, rescue, and images and backups of a server."""
 
-from collections.abc import Mapping
-from typing import Any
-
 from flask import Response, jsonify
 
 from api.compute import validation
@@ -12,7 +9,7 @@ from api.compute.servers.actions import action_bodies
 from api.compute.servers.servers import behind, find, who
 from api.compute.zones import routing, zone_chain
 from api.request_context import caller, compute, deployment
-from api.schema.body import Body
+from api.schema.body import Body, Values
 from climate.compute import operations
 from climate.compute.images import backups
 from climate.compute.servers import user_data_and_actions as server_details
@@ -23,14 +20,14 @@ from climate.domain.errors import Forbidden
 ONLY_ITS_USER = "Only the user who created the server can change its key pair."
 
 
-def create_image(server_id: str, details: Any) -> Response:
+def create_image(server_id: str, details: object) -> Response:
     """Create an image of the server."""
     validation.may_write()
     given = action_bodies.CREATE_IMAGE.read_value(details, "createImage")
     return _image_begun(operations.create_image(compute(), who(server_id), given["name"], given["metadata"]))
 
 
-def create_backup(server_id: str, details: Any) -> Response:
+def create_backup(server_id: str, details: object) -> Response:
     """Create a backup of the server: an image; then the oldest backups of its type are deleted."""
     validation.may_write()
     given = action_bodies.BACKUP.read_value(details, "createBackup")
@@ -45,7 +42,7 @@ def _image_begun(made: str) -> Response:
     return answer
 
 
-def resize(server_id: str, details: Any) -> Response:
+def resize(server_id: str, details: object) -> Response:
     """Resize the server to another flavor; the resize must be confirmed."""
     validation.may_write()
     given = action_bodies.RESIZE.read_value(details, "resize")
@@ -55,14 +52,14 @@ def resize(server_id: str, details: Any) -> Response:
     return Response(status=202)
 
 
-def confirm(server_id: str, details: Any) -> Response:
+def confirm(server_id: str, details: object) -> Response:
     """Confirm a resize."""
     validation.may_write()
     operations.confirm_resize(compute(), who(server_id))
     return Response(status=204)
 
 
-def rebuild(server_id: str, details: Any) -> Response:
+def rebuild(server_id: str, details: object) -> Response:
     """Rebuild the server from an image."""
     validation.may_write()
     given = _rebuild_body().read_value(details, "rebuild")
@@ -95,7 +92,7 @@ def _rebuild_body() -> Body:
     return action_bodies.REBUILD_54_TO_56 if since(54) else action_bodies.REBUILD_TO_53
 
 
-def _public_key(server_id: str, given: Mapping[str, Any]) -> str | None:
+def _public_key(server_id: str, given: Values) -> str | None:
     """Return the public key that a parent zone sent with a key_name; None: the key pair of a rebuild is one of here.
 
     The user who created the server must have the key pair. A child zone that has the server gets its public key.
@@ -117,7 +114,7 @@ def _public_key(server_id: str, given: Mapping[str, Any]) -> str | None:
     return None
 
 
-def _user_data(server_id: str, given: Mapping[str, Any]) -> str | None:
+def _user_data(server_id: str, given: Values) -> str | None:
     """Return the user data of a server after its rebuild; a top cell knows only what the request has."""
     if "user_data" in given:
         sent: str | None = given["user_data"]
@@ -125,7 +122,7 @@ def _user_data(server_id: str, given: Mapping[str, Any]) -> str | None:
     return server_details.user_data(compute(), [server_id]).get(server_id)
 
 
-def rescue(server_id: str, details: Any) -> Response:
+def rescue(server_id: str, details: object) -> Response:
     """Start the server from an image, with its own disk behind; by default from the image of the server."""
     validation.may_write()
     given = action_bodies.RESCUE.read_value(details, "rescue")

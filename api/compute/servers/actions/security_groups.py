@@ -1,7 +1,6 @@
 """Actions that give security groups to a server and take them from it."""
 
 from collections.abc import Callable
-from typing import Any
 
 from flask import Response
 
@@ -15,13 +14,13 @@ from climate.compute.network.operations import security_groups
 from climate.compute.servers.interfaces.interfaces import Who
 from climate.domain.errors import NotFound
 
-Action = Callable[[str, Any], Response]
+Action = Callable[[str, object], Response]
 
 
 def _action(word: str, change: Callable[[Compute, Who, str], None]) -> Action:
     """Return the action `word`, which applies `change` to a server and to the group that the body names."""
 
-    def act(server_id: str, details: Any) -> Response:
+    def act(server_id: str, details: object) -> Response:
         validation.may_write()
         given = GROUP_NAME.read_value(details, word)
         find(server_id)

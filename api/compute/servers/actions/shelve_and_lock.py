@@ -1,7 +1,5 @@
 """Server actions: shelve, offload, unshelve, lock, unlock, and the reset of a state."""
 
-from typing import Any
-
 from flask import Response
 
 from api.compute import validation
@@ -13,14 +11,14 @@ from climate.compute.errors import Conflict
 from climate.compute.models.server import SHELVED_OFFLOADED, VM_STATES
 
 
-def shelve(server_id: str, details: Any) -> Response:
+def shelve(server_id: str, details: object) -> Response:
     """Shelve the server into an image and remove it from its host."""
     validation.may_write()
     operations.shelve(compute(), who(server_id))
     return Response(status=202)
 
 
-def offload(server_id: str, details: Any) -> Response:
+def offload(server_id: str, details: object) -> Response:
     """Accept the offload of a shelved server, which is on no host already."""
     validation.may_administer()
     server = find(server_id)
@@ -30,7 +28,7 @@ def offload(server_id: str, details: Any) -> Response:
     return Response(status=202)
 
 
-def unshelve(server_id: str, details: Any) -> Response:
+def unshelve(server_id: str, details: object) -> Response:
     """Unshelve the server onto a host."""
     validation.may_write()
     given = action_bodies.UNSHELVE.read_value(details, "unshelve")
@@ -38,7 +36,7 @@ def unshelve(server_id: str, details: Any) -> Response:
     return Response(status=202)
 
 
-def lock(server_id: str, details: Any) -> Response:
+def lock(server_id: str, details: object) -> Response:
     """Lock the server, so that only administrators can change it."""
     validation.may_write()
     given = action_bodies.LOCK.read_value(details, "lock")
@@ -46,14 +44,14 @@ def lock(server_id: str, details: Any) -> Response:
     return Response(status=202)
 
 
-def unlock(server_id: str, details: Any) -> Response:
+def unlock(server_id: str, details: object) -> Response:
     """Unlock the server."""
     validation.may_write()
     operations.unlock(compute(), who(server_id))
     return Response(status=202)
 
 
-def reset(server_id: str, details: Any) -> Response:
+def reset(server_id: str, details: object) -> Response:
     """Reset the state of the server (administrator)."""
     validation.may_administer()
     given = action_bodies.RESET_STATE.read_value(details, "os-resetState")

@@ -1,7 +1,6 @@
 """Diagnostics of a server, for administrators."""
 
 from collections.abc import Sequence
-from typing import Any
 
 from api.compute import validation
 from api.compute.blueprint import compute_blueprint
@@ -12,7 +11,7 @@ from climate.compute.errors import Conflict
 from climate.compute.models.server import ACTIVE, Server
 from climate.compute.servers import diagnostics
 
-Body = dict[str, Any]
+Body = dict[str, object]
 
 DRIVER = "libvirt"
 """Nova allows five names; its driver of QEMU and of containers is this one."""

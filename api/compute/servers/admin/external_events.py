@@ -4,7 +4,6 @@ The networks and volumes of climate are in the same database: an event is checke
 """
 
 from collections.abc import Mapping
-from typing import Any
 
 from api.body import read_object
 from api.compute import validation
@@ -12,7 +11,7 @@ from api.compute.blueprint import compute_blueprint
 from api.compute.microversion import since
 from api.request_context import compute
 from api.schema import shapes
-from api.schema.body import Body, Key
+from api.schema.body import Body, Key, Values
 from climate.compute import operations
 from climate.compute.errors import NotFound
 from climate.domain.errors import InvalidInput
@@ -44,13 +43,13 @@ EVENT: shapes.Schema = {
 blueprint = compute_blueprint("external-events")
 
 
-def _events(value: Any, field: str) -> list[dict[str, Any]]:
+def _events(value: object, field: str) -> list[dict[str, object]]:
     if not isinstance(value, list) or not 1 <= len(value) <= MOST:
         raise InvalidInput(f"{field} must be a list of 1 to {MOST} events")
     return [_event(one) for one in value]
 
 
-def _event(one: Any) -> dict[str, Any]:
+def _event(one: object) -> dict[str, object]:
     if not isinstance(one, dict) or one.keys() - EVENT["properties"].keys():
         raise InvalidInput(f"An event must be an object with {', '.join(EVENT['properties'])}")
     name, status = one.get("name"), one.get("status", "completed")
@@ -73,7 +72,7 @@ EVENTS = Events()
 
 
 @blueprint.post("/os-server-external-events")
-def create() -> tuple[dict[str, Any], int]:
+def create() -> tuple[dict[str, object], int]:
     """Check events of servers (administrator); each answer has the code of its event."""
     validation.may_administer()
     answers = [_answer(event) for event in EVENTS.read(read_object())["events"]]
@@ -82,7 +81,7 @@ def create() -> tuple[dict[str, Any], int]:
     return {"events": answers}, 200 if all(answer["code"] == 200 for answer in answers) else 207
 
 
-def _answer(event: dict[str, Any]) -> dict[str, Any]:
+def _answer(event: Values) -> dict[str, object]:
     try:
         server = operations.get(compute(), event["server_uuid"])
     except NotFound:

@@ -1,7 +1,5 @@
 """Live migrations for administrators: start, force to complete, and abort."""
 
-from typing import Any
-
 from flask import Response
 
 from api.body import read_object
@@ -19,7 +17,7 @@ from climate.domain.errors import NotFound
 blueprint = compute_blueprint("live-migrations")
 
 
-def migrate(server_id: str, details: Any) -> Response:
+def migrate(server_id: str, details: object) -> Response:
     """Migrate a running server to another host.
 
     `disk_over_commit` (to 2.24) has no effect: the scheduler checks the disk.  `force` (2.30 to 2.67) does not

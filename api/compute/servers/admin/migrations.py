@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping
 from datetime import datetime
-from typing import Any
 
 from flask import request
 
@@ -21,13 +20,13 @@ from climate.compute.migrations import listing as migrations
 from climate.compute.models.migration import LIVE, UNDER_WAY, Migration
 from climate.domain.errors import InvalidInput
 
-Body = dict[str, Any]
+Body = dict[str, object]
 
 blueprint = compute_blueprint("migrations")
 
 BYTES = tuple(f"{what}_{part}_bytes" for what in ("memory", "disk") for part in ("total", "processed", "remaining"))
 
-FILTERS: Mapping[str, tuple[str, Callable[[Any, str], Any]]] = {
+FILTERS: Mapping[str, tuple[str, Callable[[object, str], object]]] = {
     "instance_uuid": ("server_id", validation.uuid),
     "host": ("host", validation.name),
     "source_compute": ("source_host", validation.name),
@@ -109,8 +108,8 @@ def _unknown(server_id: str, migration_id: str) -> NotFound:
     return NotFound(f"Migration {migration_id[:40]} for server {server_id} is not live and under way.")
 
 
-def _changed() -> Body:
-    given: Body = {}
+def _changed() -> dict[str, datetime]:
+    given: dict[str, datetime] = {}
     if request.args.get("changes-since"):
         given["changed_since"] = list_query.moment("changes-since")
     if since(66) and request.args.get("changes-before"):

@@ -35,7 +35,7 @@ class Build:
     ram_mb: int
     """Memory of the flavor at the top in MB, by which the scheduler weighs cells."""
     image: str | None = None
-    image_properties: Mapping[str, Any] = field(default_factory=dict)
+    image_properties: Mapping[str, object] = field(default_factory=dict)
     networks: tuple[str, ...] | None = None
     """Labels of networks; None: the cell's only one; empty: none."""
     addresses: Mapping[str, str] = field(default_factory=dict)
@@ -52,7 +52,7 @@ class Build:
     request_id: str = ""
     reserved: bool = False
     """True if the only server is RESERVED until a lease of the chosen cell starts it."""
-    lease_params: Any = None
+    lease_params: object = None
     path: str = ""
     """Path from the top cell to the cell that receives it; empty at the top."""
     cell: str | None = None
@@ -74,7 +74,7 @@ class Build:
         """Return the build without one of its hints."""
         return replace(self, hints={key: value for key, value in self.hints.items() if key != hint})
 
-    def to_kwargs(self) -> dict[str, Any]:
+    def to_kwargs(self) -> dict[str, object]:
         """Return the arguments of a message."""
         fields_of_it = asdict(self)
         # Cells of an earlier release do not know these fields.
@@ -82,7 +82,7 @@ class Build:
         return {"build": {name: value for name, value in fields_of_it.items() if name not in unused}}
 
 
-_LATER: Mapping[str, Any] = {"cell": None, "whole": 0, "first": 0, "config_drive": False, "public_key": None}
+_LATER: Mapping[str, object] = {"cell": None, "whole": 0, "first": 0, "config_drive": False, "public_key": None}
 """Optional fields, sent only with a value."""
 _TUPLES = ("server_ids", "networks", "access")
 
@@ -139,7 +139,7 @@ def _check_values(given: Mapping[str, Any]) -> None:
             raise BadMessage(f"The build has no usable {words}")
 
 
-def read(kwargs: Mapping[str, Any]) -> Build:
+def read(kwargs: Mapping[str, object]) -> Build:
     """Return the build in the arguments of a message. Raise BadMessage if there is none."""
     given = kwargs.get("build")
     if not isinstance(given, dict) or not {one.name for one in fields(Build)}.issuperset(given):

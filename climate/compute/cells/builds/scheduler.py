@@ -4,7 +4,6 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any
 
 import structlog
 from sqlalchemy import Connection
@@ -68,7 +67,9 @@ class CellScheduler:
         """Return the methods that other cells may call."""
         return Handlers(targeted={RUN_INSTANCE: self.schedule_run_instance})
 
-    def schedule_run_instance(self, context: CellContext, message: Message, kwargs: Mapping[str, Any]) -> Effect | None:
+    def schedule_run_instance(
+        self, context: CellContext, message: Message, kwargs: Mapping[str, object]
+    ) -> Effect | None:
         """Send a build to the best cell, or boot it here.
 
         Without a cell it is retried. After the last attempt, and after any other error, its servers go into ERROR.

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from sqlalchemy import Connection
 
@@ -26,7 +25,7 @@ class Handing:
     def __post_init__(self) -> None:
         self.here = self.pipeline.here()
 
-    def tell(self, conn: Connection, method: str, kwargs: Mapping[str, Any]) -> None:
+    def tell(self, conn: Connection, method: str, kwargs: Mapping[str, object]) -> None:
         """Store a message to all cells above; if this process cannot send it, the cells process does."""
         options = self.pipeline.quick.cells
         message = messages.broadcast(options.name, method, kwargs, UP, options.max_hop_count)

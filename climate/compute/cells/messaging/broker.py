@@ -22,7 +22,7 @@ log = structlog.get_logger(__name__)
 PREFIX = "climate:"
 """Prefix of all of climate's keys in a broker."""
 
-OPTIONS: Mapping[str, Any] = {
+OPTIONS: Mapping[str, object] = {
     "socket_timeout": 3,
     "socket_connect_timeout": 2,
     "socket_keepalive": True,
@@ -47,7 +47,7 @@ class _KeptChannel(redis.Channel):
 
     _line: Any = None
 
-    def _put(self, queue: str, message: Mapping[str, Any], **options: Any) -> None:
+    def _put(self, queue: str, message: Mapping[str, object], **options: Any) -> None:
         """Push a message to a queue; without an answer of the broker, raise one of the connection's errors."""
         command = ("LPUSH", self.key(queue), dumps(message))  # type: ignore[no-untyped-call]
         try:
@@ -61,7 +61,7 @@ class _KeptChannel(redis.Channel):
         """Return the key of a queue."""
         return f"{self.global_keyprefix}{queue}"
 
-    def ask(self, *command: str | float) -> Any:
+    def ask(self, *command: str | float) -> object:
         """Return the broker's answer to a command; without one, raise one of the connection's errors."""
         if self._line is None:
             client = self._create_client()  # type: ignore[no-untyped-call]
@@ -93,7 +93,7 @@ class KeptConnection(Connection):
         return self._channel.ask(*command)
 
 
-def params(broker: Broker) -> dict[str, Any]:
+def params(broker: Broker) -> dict[str, object]:
     """Return the arguments of a connection to a broker. Raise TransportError if it has no address."""
     if broker.transport_url:
         return {"hostname": broker.transport_url.replace("unix://", "redis+socket://", 1)}
@@ -162,7 +162,7 @@ class _Link:
         self._connection = connection
         self._lock = Lock()
 
-    def publish(self, body: Mapping[str, Any], queue: str) -> None:
+    def publish(self, body: Mapping[str, object], queue: str) -> None:
         text = json.dumps(body)
         with self._lock:
             channel = self._connection.default_channel

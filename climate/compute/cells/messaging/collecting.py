@@ -42,7 +42,7 @@ class Collected:
 def collect(
     compute: Compute,
     method: str,
-    kwargs: Mapping[str, Any],
+    kwargs: Mapping[str, object],
     direction: Direction = DOWN,
     *,
     run_locally: bool = False,
@@ -73,7 +73,7 @@ class Asked:
 def ask(
     compute: Compute,
     method: str,
-    kwargs: Mapping[str, Any],
+    kwargs: Mapping[str, object],
     direction: Direction = DOWN,
     *,
     run_locally: bool = False,
@@ -105,7 +105,7 @@ def wait(compute: Compute, asked: Asked, seconds: float) -> Collected:
     )
 
 
-def _read(bodies: Mapping[str, Mapping[str, Any]]) -> dict[str, Response]:
+def _read(bodies: Mapping[str, Mapping[str, object]]) -> dict[str, Response]:
     return {path: read_body(body) for path, body in bodies.items()}
 
 
@@ -128,6 +128,6 @@ def _unanswered(path: str, known: Known, responses: Mapping[str, Response]) -> I
             yield from _unanswered(here, named, responses)
 
 
-def _below(children: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def _below(children: Sequence[Mapping[str, Any]]) -> dict[str, object]:
     """Return the tree in the report of a child."""
     return {str(child.get("name")): _below(child.get("children") or ()) for child in children}

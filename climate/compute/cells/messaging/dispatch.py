@@ -6,7 +6,6 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any
 
 import structlog
 from sqlalchemy import Connection
@@ -63,7 +62,7 @@ class Effect:
     """True: the commit is synchronous before anything is sent."""
 
 
-Handler = Callable[[CellContext, Message, Mapping[str, Any]], Any]
+Handler = Callable[[CellContext, Message, Mapping[str, object]], object]
 """Method that other cells may call: (context, message, arguments) -> JSON value, or an `Effect`.
 
 It may be called twice for one message, late, and in any order. It raises `Postpone` to be called again later.
@@ -80,7 +79,7 @@ class Handlers:
     """Methods that cells below may call here; other methods are only for cells above and this one."""
     at_top: frozenset[str] = frozenset()
     """Upward broadcasts that only the cell without parents runs."""
-    queries: Mapping[str, Callable[[Mapping[str, Any]], bool]] = field(default_factory=dict)
+    queries: Mapping[str, Callable[[Mapping[str, object]], bool]] = field(default_factory=dict)
     """Targeted method -> whether it only reads with these arguments, so that it may run again at any time."""
 
     def joined(self, other: "Handlers") -> "Handlers":

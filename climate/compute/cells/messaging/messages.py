@@ -42,7 +42,7 @@ class Message:
 
     type: MessageType
     method: str
-    kwargs: Mapping[str, Any]
+    kwargs: Mapping[str, object]
     direction: Direction
     uuid: str
     routing_path: str
@@ -102,14 +102,14 @@ class Message:
 
 
 def targeted(
-    me: str, target: str, method: str, kwargs: Mapping[str, Any], direction: Direction, max_hop_count: int
+    me: str, target: str, method: str, kwargs: Mapping[str, object], direction: Direction, max_hop_count: int
 ) -> Message:
     """Return a new message of the cell `me` to the cell at the path `target`, or to the neighbour of that name."""
     path = target if target == me or paths.hops(target) else paths.join(me, target)
     return Message(TARGETED, method, kwargs, direction, str(uuid4()), me, 1, max_hop_count, target_cell=path)
 
 
-def broadcast(me: str, method: str, kwargs: Mapping[str, Any], direction: Direction, max_hop_count: int) -> Message:
+def broadcast(me: str, method: str, kwargs: Mapping[str, object], direction: Direction, max_hop_count: int) -> Message:
     """Return a new message of the cell `me` to all cells above or below it."""
     return Message(BROADCAST, method, kwargs, direction, str(uuid4()), me, 1, max_hop_count)
 
@@ -121,7 +121,7 @@ class Response:
     cell_name: str
     """Path to the cell that answers."""
     value: Any = None
-    failure: Mapping[str, Any] | None = None
+    failure: Mapping[str, object] | None = None
     """Error in the form of `errors.encode`."""
     asked: tuple[str, ...] = ()
     """Neighbours that the cell forwarded a broadcast to; each answers for itself."""
@@ -135,7 +135,7 @@ class Response:
             "asked": list(self.asked),
         }
 
-    def value_or_raise(self) -> Any:
+    def value_or_raise(self) -> object:
         """Return the value, or raise the error of the method."""
         if self.failure is not None:
             raise self.error()
@@ -196,7 +196,7 @@ def from_json(text: str) -> Message:
     return _checked(given)
 
 
-def _fields(message: Message) -> dict[str, Any]:
+def _fields(message: Message) -> dict[str, object]:
     return {
         "message_type": message.type,
         "method_name": message.method,

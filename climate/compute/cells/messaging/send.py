@@ -26,7 +26,7 @@ def cast(
     conn: Connection,
     target: str,
     method: str,
-    kwargs: Mapping[str, Any],
+    kwargs: Mapping[str, object],
     direction: Direction = DOWN,
 ) -> None:
     """Send a message without response to the cell at a path, or to a neighbour by name.
@@ -41,7 +41,7 @@ def post(
     compute: Compute,
     conn: Connection,
     to: tuple[str, Direction],
-    what: tuple[str, Mapping[str, Any]],
+    what: tuple[str, Mapping[str, object]],
     seconds: float | None = None,
 ) -> None:
     """Cast `what` = (method, arguments) to `to` = (path, direction); dropped if not sent within `seconds`."""
@@ -56,7 +56,7 @@ def broadcast(
     conn: Connection,
     direction: Direction,
     method: str,
-    kwargs: Mapping[str, Any],
+    kwargs: Mapping[str, object],
     *,
     run_locally: bool = False,
 ) -> None:
@@ -80,7 +80,7 @@ def send(
         _post_here(compute, conn, message)
 
 
-def call(compute: Compute, target: str, method: str, kwargs: Mapping[str, Any], seconds: float | None = None) -> Any:
+def call(compute: Compute, target: str, method: str, kwargs: Mapping[str, object], seconds: float | None = None) -> Any:
     """Run a method in the cell at a path below this one; return its value.
 
     Raise the method's error if its class may be sent, CellRoutingInconsistency, and CellTimeout after `seconds` (None:
@@ -90,7 +90,7 @@ def call(compute: Compute, target: str, method: str, kwargs: Mapping[str, Any], 
     return wait(compute, ask(compute, target, method, kwargs, limit), limit)
 
 
-def ask(compute: Compute, target: str, method: str, kwargs: Mapping[str, Any], seconds: float) -> str:
+def ask(compute: Compute, target: str, method: str, kwargs: Mapping[str, object], seconds: float) -> str:
     """Send the message of a call; return its uuid for `wait`."""
     options = compute.cells
     if not options.enabled:

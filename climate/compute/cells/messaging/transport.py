@@ -6,7 +6,7 @@ A transport may lose, duplicate and reorder messages. The sender keeps a message
 from collections import defaultdict, deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Protocol
 
 from climate.compute.cells.cell import Cell
 from climate.compute.cells.errors import CellError
@@ -17,7 +17,7 @@ QUEUE_BASE = "cells.intercell"
 QUEUES: Mapping[str, str] = {kind: f"{QUEUE_BASE}.{kind}" for kind in TYPES}
 """Queue of each type of message, so that waiting requests do not delay responses."""
 
-Envelope = Mapping[str, Any]
+Envelope = Mapping[str, object]
 """Signed message from `signing.seal`."""
 
 

@@ -37,7 +37,7 @@ from climate.compute.store.projects.images import ImageQuery
 from climate.database.connections import reading
 
 Args = Mapping[str, Any]
-Method = Callable[[Compute, str, Args, By], Any]
+Method = Callable[[Compute, str, Args, By], object]
 """Function (context, id of the server, arguments, requester) -> JSON value."""
 
 TASKS: Mapping[str, str] = {
@@ -131,7 +131,7 @@ def _unshelve(compute: Compute, server_id: str, args: Args, by: By) -> None:
     unshelve.unshelve(compute, server_id, args["zone"], by=by)
 
 
-def _attach_interface(compute: Compute, server_id: str, args: Args, by: By) -> dict[str, Any]:
+def _attach_interface(compute: Compute, server_id: str, args: Args, by: By) -> dict[str, object]:
     return asdict(port_of(interfaces.add(compute, Who(server_id, None, by), args["network_id"], args["address"])))
 
 
@@ -139,7 +139,7 @@ def _detach_interface(compute: Compute, server_id: str, args: Args, by: By) -> N
     interfaces.unplug(compute, Who(server_id, None, by), args["port_id"])
 
 
-def _get_interfaces(compute: Compute, server_id: str, args: Args, by: By) -> list[dict[str, Any]]:
+def _get_interfaces(compute: Compute, server_id: str, args: Args, by: By) -> list[dict[str, object]]:
     return [asdict(port_of(vif)) for vif in interfaces.interfaces(compute, server_id)]
 
 

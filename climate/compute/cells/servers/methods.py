@@ -1,9 +1,7 @@
 """Handlers of messages about servers: commands go down, reports go up."""
 
-from collections.abc import Mapping
 from contextlib import suppress
 from datetime import datetime
-from typing import Any
 
 import structlog
 from sqlalchemy import Connection
@@ -15,6 +13,7 @@ from climate.compute.cells.messaging.dispatch import CellContext, Effect, Handle
 from climate.compute.cells.messaging.messages import DOWN, UP, Message
 from climate.compute.cells.messaging.pipeline import Pipeline
 from climate.compute.cells.servers import allowed_methods, healing, report_fields, sync
+from climate.compute.cells.servers.allowed_methods import Args
 from climate.compute.context import Compute
 from climate.compute.errors import ComputeError, Conflict, NotFound
 from climate.compute.models.server import DELETE, is_id
@@ -34,8 +33,6 @@ HARD, SOFT = "hard", "soft"
 
 PATIENCE = 12
 """Number of attempts at a command, within half a minute, before earlier commands count as lost."""
-
-Args = Mapping[str, Any]
 
 
 def update_at_top(context: CellContext, message: Message, kwargs: Args) -> Effect | None:
@@ -104,7 +101,7 @@ def request_sync(compute: Compute, kwargs: Args) -> None:
         send.broadcast(compute, conn, DOWN, SYNC, kwargs)
 
 
-def run_compute_api_method(context: CellContext, message: Message, kwargs: Args) -> Any:
+def run_compute_api_method(context: CellContext, message: Message, kwargs: Args) -> object:
     """Run a method of the Compute API on a server of this cell; return its value.
 
     Raise CellServiceAPIMethodNotFound for a method that is not allowed, and the method's own errors. Raise NotFound for
@@ -168,7 +165,7 @@ def _report_if_gone(compute: Compute, server_id: str) -> None:
         changes.note(conn, [server_id])
 
 
-def order_of(server_id: str, method: str, args: Args, by: By, number: int | None = None) -> dict[str, Any]:
+def order_of(server_id: str, method: str, args: Args, by: By, number: int | None = None) -> dict[str, object]:
     """Return the arguments of RUN; `number`: sequence number of a command that runs once, in order.
 
     A command may also have `noted`: the top cell's changes, which are reverted if it is refused.

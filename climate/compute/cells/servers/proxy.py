@@ -58,7 +58,7 @@ class Command:
     method: str
     action: str | None = None
     """Name in the list of actions; None: not listed."""
-    args: Mapping[str, Any] = field(default_factory=dict)
+    args: Mapping[str, object] = field(default_factory=dict)
     task: str | None = None
     """Task shown until the cell has run it."""
     check: Check = _no_check

@@ -65,7 +65,7 @@ def place_of(service_host: str | None, node: str | None) -> str:
     return sha224(f"{service_host}/{node}".encode()).hexdigest()[:16]
 
 
-def _fault(server: Server) -> dict[str, Any] | None:
+def _fault(server: Server) -> dict[str, object] | None:
     if server.fault is None:
         return None
     kept = {key: server.fault[key] for key in FAULT_KEYS if key in server.fault}

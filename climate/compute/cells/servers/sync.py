@@ -7,7 +7,6 @@ outbox in one transaction, so none is lost. Several changes of one server betwee
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import Any
 
 import structlog
 from sqlalchemy import Connection
@@ -38,7 +37,7 @@ REPORTS = 100
 LARGEST_PART = 900_000
 """Maximum size of the reports in one message, in characters."""
 
-Tell = Callable[[Connection, str, Mapping[str, Any]], None]
+Tell = Callable[[Connection, str, Mapping[str, object]], None]
 """Function that sends (method, arguments) to all cells above after the commit."""
 
 Order = Callable[[Connection, str, str], None]
@@ -155,7 +154,7 @@ def _look_after(conn: Connection, cell: str, left: Sequence[str], order: Order) 
     servers.claimed(conn, unclaimed)
 
 
-def noted(server: Server, changes: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+def noted(server: Server, changes: Mapping[str, object]) -> dict[str, dict[str, object]]:
     """Return field -> values before and after, of the changes that the top cell makes for a command."""
     return {key: {"from": getattr(server, key), "to": value} for key, value in changes.items()}
 

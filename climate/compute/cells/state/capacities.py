@@ -16,7 +16,7 @@ LARGEST = 2.0**50
 """Maximum reported number of MB or servers, so that sums over all cells stay exact."""
 
 
-def own(nodes: Sequence[Free], sizes: Iterable[tuple[int, int]], reserve_percent: float) -> dict[str, Any]:
+def own(nodes: Sequence[Free], sizes: Iterable[tuple[int, int]], reserve_percent: float) -> dict[str, object]:
     """Return the capacities of these nodes for servers of these sizes: (memory, disk) in MB.
 
     `reserve_percent` of each node is excluded from the units, but not from the totals.
@@ -44,9 +44,9 @@ def is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= LARGEST
 
 
-def added(one: Capacities, other: Capacities) -> dict[str, Any]:
+def added(one: Capacities, other: Capacities) -> dict[str, object]:
     """Return the sum of two capacities, number by number, without other values."""
-    result: dict[str, Any] = {}
+    result: dict[str, object] = {}
     for key in {**one, **other}:
         values = [value for value in (one.get(key), other.get(key)) if value is not None]
         if all(isinstance(value, Mapping) for value in values):
@@ -56,7 +56,7 @@ def added(one: Capacities, other: Capacities) -> dict[str, Any]:
     return result
 
 
-def total(parts: Iterable[Capacities]) -> dict[str, Any]:
+def total(parts: Iterable[Capacities]) -> dict[str, object]:
     """Return the sum of several capacities."""
     result: dict[str, Any] = {}
     for part in parts:
@@ -81,7 +81,7 @@ def _is_free(given: object) -> bool:
     )
 
 
-def _free(nodes: Sequence[tuple[int, int]], sizes: set[int], reserve_percent: float) -> dict[str, Any]:
+def _free(nodes: Sequence[tuple[int, int]], sizes: set[int], reserve_percent: float) -> dict[str, object]:
     """Return total_mb and units_by_mb for nodes of these (total, free) MB."""
     by_size = {
         str(size): sum(

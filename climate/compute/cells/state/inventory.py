@@ -84,7 +84,7 @@ def _asked(compute: Compute, method: str, read: Callable[[str, Mapping[str, Any]
     return Inventory(tuple(matching), collected.missing())
 
 
-def _read(path: str, given: Any, read: Callable[[str, Mapping[str, Any]], T]) -> Iterator[T]:
+def _read(path: str, given: Any, read: Callable[[str, Mapping[str, object]], T]) -> Iterator[T]:
     for one in given if isinstance(given, list) else [given]:
         try:
             yield read(path, one)
@@ -142,7 +142,7 @@ def _checked(given: Mapping[str, Any], checks: Mapping[str, Check]) -> dict[str,
     return {key: given[key] for key in checks}
 
 
-def _service(path: str, given: Mapping[str, Any]) -> Service:
+def _service(path: str, given: Mapping[str, object]) -> Service:
     fields = _checked(given, _SERVICE)
     beat_at = datetime.fromisoformat(fields["beat_at"])
     named = {key: paths.with_item(path, fields[key]) for key in ("uuid", "host")}
@@ -156,16 +156,18 @@ def _node(path: str, given: Mapping[str, Any]) -> Node:
     return Node(**{**fields, **named, "id": 0, "service_id": 0, "pool": None})
 
 
-def _written(one: Service | Node, checks: Mapping[str, Check]) -> dict[str, Any]:
+def _written(one: Service | Node, checks: Mapping[str, Check]) -> dict[str, object]:
     return {key: value for key, value in asdict(one).items() if key in checks}
 
 
-def _service_get_all(context: CellContext, message: Message, kwargs: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _service_get_all(context: CellContext, message: Message, kwargs: Mapping[str, object]) -> list[dict[str, object]]:
     result = services.listed(context.compute)
     return [{**_written(one, _SERVICE), "beat_at": one.beat_at.isoformat()} for one in result]
 
 
-def _compute_node_get_all(context: CellContext, message: Message, kwargs: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _compute_node_get_all(
+    context: CellContext, message: Message, kwargs: Mapping[str, object]
+) -> list[dict[str, object]]:
     return [_written(one, _NODE) for one in pools.known_nodes(context.compute)]
 
 

@@ -63,13 +63,13 @@ def _is_word(value: object) -> bool:
     return isinstance(value, str) and len(value) <= LONGEST_WORD
 
 
-def _children(given: object, level: int = 0) -> list[dict[str, Any]]:
+def _children(given: object, level: int = 0) -> list[dict[str, object]]:
     if not isinstance(given, list) or level > DEEPEST:
         raise BadRequest(f"children must be a list of cells, at most {DEEPEST} levels deep")
     return [_child(one, level) for one in given]
 
 
-def _child(given: object, level: int) -> dict[str, Any]:
+def _child(given: object, level: int) -> dict[str, object]:
     if not isinstance(given, dict):
         raise BadRequest("children must be a list of cells")
     age = given.get("age")

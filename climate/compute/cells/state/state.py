@@ -43,7 +43,7 @@ class Total:
     """Sum of a cell and all cells below it."""
 
     capabilities: Mapping[str, tuple[str, ...]]
-    capacities: Mapping[str, Any]
+    capacities: Mapping[str, object]
     offers: Mapping[str, tuple[str, ...]]
 
 
@@ -81,7 +81,7 @@ def total(compute: Compute, conn: Connection) -> Total:
     )
 
 
-def capacities_of(compute: Compute, name: str | None = None) -> Mapping[str, Any]:
+def capacities_of(compute: Compute, name: str | None = None) -> Mapping[str, object]:
     """Return the capacities of a neighbour and all below it, or with None of this cell and all below it.
 
     Raise CellNotFound.
@@ -135,7 +135,7 @@ def _ask(compute: Compute, conn: Connection, children: Iterable[str]) -> None:
         send.post(compute, conn, (child, DOWN), (ANNOUNCE, {}), 2 * REPORT_SECONDS)
 
 
-def described(compute: Compute, cell: Cell, now: datetime) -> dict[str, Any]:
+def described(compute: Compute, cell: Cell, now: datetime) -> dict[str, object]:
     """Return a child in the form of the tree of cells, with those below it."""
     age = None if cell.last_seen is None else round((now - cell.last_seen).total_seconds(), 1)
     return {
@@ -148,7 +148,7 @@ def described(compute: Compute, cell: Cell, now: datetime) -> dict[str, Any]:
     }
 
 
-def _aged(compute: Compute, children: Sequence[Mapping[str, Any]], seconds: float) -> list[dict[str, Any]]:
+def _aged(compute: Compute, children: Sequence[Mapping[str, Any]], seconds: float) -> list[dict[str, object]]:
     """Return the cells of a report that is `seconds` old, with their ages increased."""
     result = []
     for child in children:
@@ -161,7 +161,7 @@ def _aged(compute: Compute, children: Sequence[Mapping[str, Any]], seconds: floa
     return result
 
 
-def _update(context: CellContext, message: Message, kwargs: Mapping[str, Any]) -> None:
+def _update(context: CellContext, message: Message, kwargs: Mapping[str, object]) -> None:
     """Store a child's report about itself, and report upwards; reports about other cells are refused."""
     name, compute = _child(message), context.compute
     if kwargs.get("cell_name") != name:
@@ -175,7 +175,7 @@ def _update(context: CellContext, message: Message, kwargs: Mapping[str, Any]) -
         report(compute)
 
 
-def _announce(context: CellContext, message: Message, kwargs: Mapping[str, Any]) -> None:
+def _announce(context: CellContext, message: Message, kwargs: Mapping[str, object]) -> None:
     report(context.compute)
 
 

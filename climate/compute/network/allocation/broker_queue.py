@@ -106,7 +106,7 @@ class Replies:
     def _client(self) -> redis.Redis:
         return redis.Redis.from_url(self.redis_url, socket_timeout=3, socket_connect_timeout=2)
 
-    def send(self, reply_to: Any, body: Mapping[str, Any]) -> None:
+    def send(self, reply_to: object, body: Mapping[str, object]) -> None:
         """Send an answer to the caller's reply list; drop it if the request names no such list."""
         if not isinstance(reply_to, str) or not reply_to.startswith(REPLIES):
             log.warning("answer dropped: the request names no reply list")
@@ -119,7 +119,7 @@ class Replies:
             pipe.execute()
 
 
-def _loaded(text: bytes) -> Any:
+def _loaded(text: bytes) -> object:
     try:
         return json.loads(text)
     except ValueError:

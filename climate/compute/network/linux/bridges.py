@@ -17,7 +17,7 @@ _BY_THE_WAY_BACK = 1
 _MAIN_TABLE, _BY_KERNEL, _UNICAST, _LINK_LOCAL = 254, 2, 1, 253
 
 
-def ensure(ip: Any, link: Link, mtu: int) -> Device:
+def ensure(ip: object, link: Link, mtu: int) -> Device:
     """Ensure that the bridge of a network exists, creating it if climate owns it; attach nothing yet."""
     result = netlink.find(ip, link.bridge)
     if not link.ours:
@@ -94,7 +94,7 @@ def link_local(bridge: Device) -> IPv6Address:
     return address
 
 
-def let_go(ip: Any, network_id: str) -> None:
+def let_go(ip: object, network_id: str) -> None:
     """Remove the gateway's addresses from the bridge of a network."""
     for bridge in _of(ip, network_id):
         steps = [("addr", "del", netlink.address(bridge.index, gateway)) for gateway in gateways(bridge)]
@@ -103,7 +103,7 @@ def let_go(ip: Any, network_id: str) -> None:
         netlink.mark(ip, bridge, Mark(network_id))
 
 
-def remove(ip: Any, network_id: str) -> None:
+def remove(ip: object, network_id: str) -> None:
     """Delete the bridge of a network; the host's interfaces get their addresses and routes back.
 
     Bridges whose creation was interrupted before they were marked are deleted too.
@@ -164,7 +164,7 @@ def _make(ip: Any, name: str) -> None:
         netlink.sysctl(f"bridge/bridge-nf-call-{family}tables", 0)
 
 
-def _of(ip: Any, network_id: str) -> list[Device]:
+def _of(ip: object, network_id: str) -> list[Device]:
     return [
         device
         for device in netlink.devices(ip).values()
@@ -172,7 +172,7 @@ def _of(ip: Any, network_id: str) -> list[Device]:
     ]
 
 
-def _with_gateway_v6(ip: Any, bridge: Device, gateway: Interface) -> list[Step]:
+def _with_gateway_v6(ip: object, bridge: Device, gateway: Interface) -> list[Step]:
     """Allow IPv6 on the bridge, and return the step that adds the gateway's address if it has not got it."""
     netlink.sysctl(f"ipv6/conf/{bridge.name}/disable_ipv6", 0)
     if gateway in netlink.addresses(ip, bridge.index, 6):
@@ -180,7 +180,7 @@ def _with_gateway_v6(ip: Any, bridge: Device, gateway: Interface) -> list[Step]:
     return [("addr", "add", netlink.own_address(bridge.index, gateway))]
 
 
-def _reordered(ip: Any, index: int, held: Mapping[Interface, str | None], wanted: Interface) -> list[Step]:
+def _reordered(ip: object, index: int, held: Mapping[Interface, str | None], wanted: Interface) -> list[Step]:
     removed, added = in_order(list(held), wanted)
     routes = _routes(ip, index, index) if removed else []
     return [
@@ -191,7 +191,7 @@ def _reordered(ip: Any, index: int, held: Mapping[Interface, str | None], wanted
     ]
 
 
-def _give_back(ip: Any, bridge: Device) -> None:
+def _give_back(ip: object, bridge: Device) -> None:
     ports = [
         one for one in netlink.devices(ip).values() if one.master == bridge.index and not one.ours and not one.mark
     ]
@@ -201,7 +201,7 @@ def _give_back(ip: Any, bridge: Device) -> None:
         netlink.at_once([freed, *_added(moved), *(step for step in moved if step[1] == "del")])
 
 
-def _moving(ip: Any, source: int, target: int) -> Iterator[Step]:
+def _moving(ip: object, source: int, target: int) -> Iterator[Step]:
     """Return the steps that move addresses and routes from one interface to another."""
     for version in (4, 6):
         for held, broadcast in netlink.addresses(ip, source, version).items():
@@ -228,7 +228,7 @@ def _routes(ip: Any, source: int, target: int) -> list[Step]:
     return [("route", "replace", _route(row, target)) for row in sorted(result, key=lambda row: -int(row["scope"]))]
 
 
-def _route(row: Any, target: int) -> dict[str, Any]:
+def _route(row: Any, target: int) -> dict[str, object]:
     words = {"dst": f"{row.get_attr('RTA_DST') or '0.0.0.0'}/{row['dst_len']}", "oif": target}  # noqa: S104  (a route)
     names = {"gateway": "RTA_GATEWAY", "priority": "RTA_PRIORITY", "prefsrc": "RTA_PREFSRC"}
     kept = {word: row.get_attr(name) for word, name in names.items() if row.get_attr(name) is not None}

@@ -70,7 +70,7 @@ class Device:
     """Index of the linked interface; for a veth pair, in the namespace of the peer."""
 
 
-def inside(name: str | None, doing: str, work: Callable[[Any], T]) -> T:
+def inside(name: str | None, doing: str, work: Callable[[object], T]) -> T:
     """Run `work` with a netlink connection in a namespace, and return its result; its child processes inherit the
     namespace.
 
@@ -125,7 +125,7 @@ def find(ip: Any, name: str) -> Device | None:
     return result[0] if result else None
 
 
-def device(ip: Any, name: str) -> Device:
+def device(ip: object, name: str) -> Device:
     """Return the interface of that name. Raise NetworkError if it is missing."""
     result = find(ip, name)
     if result is None:
@@ -141,7 +141,7 @@ def mark(ip: Any, target: Device, wanted: Mark) -> None:
 
 def shape(ip: Any, target: Device, *, up: bool, mtu: int | None = None, master: int | None = None) -> None:
     """Change attributes of an interface that differ; None leaves an attribute unchanged."""
-    changes: dict[str, Any] = {}
+    changes: dict[str, object] = {}
     if mtu is not None and target.mtu != mtu:
         changes["mtu"] = mtu
     if master is not None and target.master != master:
@@ -171,7 +171,7 @@ def lent(ip: Any, index: int) -> list[str]:
     return [str(_address(row)) for row in rows if not row.get_attr("IFA_FLAGS") & _PERMANENT]
 
 
-def address(target: int, wanted: Interface, broadcast: str | None = None) -> dict[str, Any]:
+def address(target: int, wanted: Interface, broadcast: str | None = None) -> dict[str, object]:
     """Return the netlink arguments of an address; IPv6 duplicate address detection is disabled."""
     words = {"index": target, "address": str(wanted.ip), "prefixlen": wanted.network.prefixlen}
     if wanted.version == 6:
@@ -179,7 +179,7 @@ def address(target: int, wanted: Interface, broadcast: str | None = None) -> dic
     return words if broadcast is None else {**words, "broadcast": broadcast}
 
 
-def own_address(target: int, wanted: Interface) -> dict[str, Any]:
+def own_address(target: int, wanted: Interface) -> dict[str, object]:
     """Return the netlink arguments of an address of climate, with the broadcast address of its network."""
     plain = wanted.version == 6 or wanted.network.prefixlen > _LONGEST_WITH_BROADCAST
     return address(target, wanted, None if plain else str(wanted.network.broadcast_address))

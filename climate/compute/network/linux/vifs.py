@@ -16,7 +16,7 @@ _FAMILY, _MAIN_TABLE = 2, 254
 _TAP = "tun"
 
 
-def plug(ip: Any, wanted: Plug, bridge: Device, mtu: int) -> None:
+def plug(ip: object, wanted: Plug, bridge: Device, mtu: int) -> None:
     """Connect an interface to a bridge. It comes up last, after the anti-spoofing rules."""
     port = _standing(ip, wanted) or _made(ip, wanted, mtu)
     anti_spoofing.put_up(wanted)
@@ -27,13 +27,13 @@ def plug(ip: Any, wanted: Plug, bridge: Device, mtu: int) -> None:
         )
 
 
-def guard(ip: Any, wanted: Plug) -> None:
+def guard(ip: object, wanted: Plug) -> None:
     """Replace the rules of an interface, if it exists."""
     if netlink.find(ip, wanted.name) is not None:
         anti_spoofing.put_up(wanted)
 
 
-def unplug(ip: Any, name: str) -> None:
+def unplug(ip: object, name: str) -> None:
     """Delete an interface with its peer, and then its anti-spoofing rules."""
     if not is_interface_name(name):
         raise NetworkError(f"{name} is not a guest's interface.")
@@ -43,7 +43,7 @@ def unplug(ip: Any, name: str) -> None:
     anti_spoofing.take_down(name)
 
 
-def standing(ip: Any) -> frozenset[str]:
+def standing(ip: object) -> frozenset[str]:
     """Return the names of guests' interfaces that exist in whole or in part."""
     devices = netlink.devices(ip)
     return frozenset(name for name, one in devices.items() if is_interface_name(name) and _ours(one)) | (
@@ -56,7 +56,7 @@ def _ours(device: Device) -> bool:
     return device.ours or device.kind == _TAP
 
 
-def _standing(ip: Any, wanted: Plug) -> Device | None:
+def _standing(ip: object, wanted: Plug) -> Device | None:
     """Return the interface if it is as wanted; delete it otherwise."""
     result = netlink.find(ip, wanted.name)
     if result is None:
@@ -97,7 +97,7 @@ def _mark(wanted: Plug) -> Mark:
     return Mark(wanted.vif_id, (wanted.kind.value, wanted.mac, *where))
 
 
-def _set_up(ip: Any, wanted: Plug, mtu: int) -> None:
+def _set_up(ip: object, wanted: Plug, mtu: int) -> None:
     """Set the guest's end up, and configure it if there is no DHCP server."""
     # A guest has no capabilities in its namespace, and listens on ports such as 22 all the same.
     netlink.sysctl("ipv4/ip_unprivileged_port_start", 0)

@@ -72,7 +72,7 @@ def all_removed(spec: Spec, number: int, stages: Sequence[Stage]) -> None:
         _removed(log.debug, spec, number, [(name, list(left) or None) for name, _, _, left in stages])
 
 
-def _removed(say: Callable[..., None], spec: Spec, number: int, results: Sequence[Any]) -> None:
+def _removed(say: Callable[..., None], spec: Spec, number: int, results: Sequence[object]) -> None:
     server = spec.server_ids[number] if number < len(spec.server_ids) else ""
     say(
         "Filtering removed all hosts for the request with reservation ID '%s' and instance ID '%s'. Filter results: %s",

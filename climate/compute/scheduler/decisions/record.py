@@ -42,7 +42,7 @@ Weighed = tuple[list[float], list[float], float]
 """For one node: the raw value of each weigher, the same normalised to 0…1, and the total weight."""
 
 
-def asked(spec: Spec, count: int) -> dict[str, Any]:
+def asked(spec: Spec, count: int) -> dict[str, object]:
     """Return the non-empty parts of a request."""
     wanted = {
         "flavor": spec.flavor.name if spec.flavor else None,
@@ -59,7 +59,7 @@ def asked(spec: Spec, count: int) -> dict[str, Any]:
     return sizes | {name: value for name, value in wanted.items() if value}
 
 
-def stage(rule: Filter, start: int, end: int, removed: Sequence[dict[str, str]]) -> dict[str, Any]:
+def stage(rule: Filter, start: int, end: int, removed: Sequence[dict[str, str]]) -> dict[str, object]:
     """Return the result of a filter."""
     return {"name": rule.name, "start": start, "end": end, "removed": list(removed)}
 
@@ -84,9 +84,9 @@ class Record:
 
     hosts: Hosts
     asked: dict[str, Any]
-    weighers: tuple[dict[str, Any], ...]
+    weighers: tuple[dict[str, object], ...]
     considered: int = 0
-    filters: list[dict[str, Any]] = field(default_factory=list)
+    filters: list[dict[str, object]] = field(default_factory=list)
     weighed: list[tuple[int, Weighed]] = field(default_factory=list)
     picks: list[tuple[int, Weighed]] = field(default_factory=list)
     later: dict[int, list[dict[str, Any]]] = field(default_factory=dict)
@@ -117,11 +117,11 @@ class Record:
             entry["more_picks"] = len(self.picks) - DETAILED
         return entry if self.refused is None else entry | {"refused": self.refused}
 
-    def _pick(self, number: int) -> dict[str, Any]:
+    def _pick(self, number: int) -> dict[str, object]:
         entry = self._entry(*self.picks[number])
         return entry | {"filters": self.later[number]} if number in self.later else entry
 
-    def _entry(self, index: int, weighed: Weighed) -> dict[str, Any]:
+    def _entry(self, index: int, weighed: Weighed) -> dict[str, object]:
         raw, normalised, weight = weighed
         return named(self.hosts, index) | {"raw": raw, "normalised": normalised, "weight": weight}
 

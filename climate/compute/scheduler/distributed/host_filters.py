@@ -94,7 +94,7 @@ def matching(hosts: Hosts, query: Query) -> Mask:
     return query.where(lambda path: _capability(hosts, path), len(hosts))
 
 
-def _capability(hosts: Hosts, path: Path) -> Sequence[Any]:
+def _capability(hosts: Hosts, path: Path) -> Sequence[object]:
     """Return the values of one capability; None for nodes without it."""
     service, *inner = path
     if service != SERVICE:
@@ -107,8 +107,8 @@ def _capability(hosts: Hosts, path: Path) -> Sequence[Any]:
     return [values[code] for code in hosts.profile.codes]
 
 
-def _inside(stats: Mapping[str, Any], path: Sequence[str]) -> Any:
-    def down(value: Any, key: str) -> Any:
+def _inside(stats: Mapping[str, object], path: Sequence[str]) -> object:
+    def down(value: object, key: str) -> Any:
         return value.get(key) if isinstance(value, Mapping) else None
 
     return reduce(down, path, stats)

@@ -25,7 +25,7 @@ MAX_TERMS = 100
 Path = tuple[str, ...]
 """Path of a variable: `$service.disabled` is ("service", "disabled")."""
 
-Look = Callable[[Path], Any]
+Look = Callable[[Path], object]
 """Function that returns a host's value at a path, or None."""
 
 
@@ -50,7 +50,7 @@ class Call:
 Term = Variable | Literal | Call
 
 
-def _each(holds: Callable[[Any, Any], Any]) -> Callable[[Sequence[Any]], bool]:
+def _each(holds: Callable[[Any, Any], Any]) -> Callable[[Sequence[object]], bool]:
     """Compare the first argument with each other one; values of different types never match."""
 
     def compare(values: Sequence[Any]) -> bool:
@@ -62,7 +62,7 @@ def _each(holds: Callable[[Any, Any], Any]) -> Callable[[Sequence[Any]], bool]:
     return compare
 
 
-OPERATORS: dict[str, Callable[[Sequence[Any]], Any]] = {
+OPERATORS: dict[str, Callable[[Sequence[object]], object]] = {
     "=": _each(operator.eq),
     "<": _each(operator.lt),
     ">": _each(operator.gt),
@@ -85,7 +85,7 @@ class Query:
         """Return whether one host passes."""
         return bool(self.where(lambda path: [look(path)], 1)[0])
 
-    def where(self, column: Callable[[Path], Sequence[Any]], length: int) -> Mask:
+    def where(self, column: Callable[[Path], Sequence[object]], length: int) -> Mask:
         """Return which of `length` hosts pass; `column` returns all hosts' values at a path and is called once per
         path.
         """
@@ -112,7 +112,7 @@ def parse(query: object) -> Query:
     return Query(term)
 
 
-def _read(text: str) -> Any:
+def _read(text: str) -> object:
     if not text.strip():
         return None
     try:
@@ -125,7 +125,7 @@ def _refuse(word: str) -> None:
     raise ValueError(word)
 
 
-def _call(tree: Sequence[Any], depth: int) -> Call:
+def _call(tree: Sequence[object], depth: int) -> Call:
     op, *arguments = tree
     if not isinstance(op, str) or op not in OPERATORS:
         raise BadRequest(f"The query has the unknown operator {_shown(op)}; known are {' '.join(OPERATORS)}")
@@ -134,7 +134,7 @@ def _call(tree: Sequence[Any], depth: int) -> Call:
     return Call(op, tuple(_term(argument, depth + 1) for argument in arguments))
 
 
-def _term(tree: Any, depth: int) -> Term:
+def _term(tree: object, depth: int) -> Term:
     if isinstance(tree, list):
         return _call(tree, depth) if tree else Literal(True)
     if isinstance(tree, str) and tree.startswith("$"):
@@ -148,7 +148,7 @@ def _terms(term: Term) -> Iterator[Term]:
         yield from _terms(argument)
 
 
-def _values(term: Term, column: Callable[[Path], Sequence[Any]], length: int) -> Iterable[Any]:
+def _values(term: Term, column: Callable[[Path], Sequence[object]], length: int) -> Iterable[object]:
     """Return the value of a term for each host."""
     if isinstance(term, Literal):
         return repeat(term.value, length)

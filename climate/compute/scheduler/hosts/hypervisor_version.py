@@ -3,11 +3,12 @@
 import operator
 import re
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
 
 from climate.compute.errors import BadRequest
 
-COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
+Version = tuple[int, ...]
+
+COMPARISONS: dict[str, Callable[[Version, Version], bool]] = {
     "<=": operator.le,
     ">=": operator.ge,
     "==": operator.eq,
@@ -17,7 +18,6 @@ COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
 }
 _BOUND = re.compile(r"\s*(<=|>=|==|!=|<|>)\s*(\d{1,9}(?:\.\d{1,9}){0,9})\s*")
 
-Version = tuple[int, ...]
 Bound = tuple[str, Version]
 
 

@@ -196,7 +196,7 @@ def _later_services(services: Services, reading: Reading) -> Services | None:
     )
 
 
-def _with_service(nodes: Mapping[str, Sequence[Any]], services: Services) -> Mapping[str, Sequence[Any]]:
+def _with_service(nodes: Mapping[str, Sequence[Any]], services: Services) -> Mapping[str, Sequence[object]]:
     """Return the nodes whose service exists."""
     kept = [host in services.indexes for host in nodes["service_host"]]
     if all(kept):
@@ -273,7 +273,7 @@ def _profile(text: str) -> Profile:
     return Profile(kind, version, cpu_info, tuple((arch, hv, mode) for arch, hv, mode in supported), stats)
 
 
-def _numbers(values: Sequence[Any]) -> Numbers:
+def _numbers(values: Sequence[object]) -> Numbers:
     return np.array(values, dtype=np.float64)
 
 

@@ -100,7 +100,7 @@ class Profile:
     """JSON text, as reported by the driver."""
     supported: tuple[tuple[str, str, str], ...] = ()
     """Supported (architecture, hypervisor type, mode) of servers."""
-    stats: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    stats: Mapping[str, object] = field(default_factory=dict, hash=False)
 
 
 @dataclass(frozen=True, slots=True)

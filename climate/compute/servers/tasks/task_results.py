@@ -111,7 +111,7 @@ def _finish(
     return finished
 
 
-def _failure(server: Server, reason: str) -> dict[str, Any]:
+def _failure(server: Server, reason: str) -> dict[str, object]:
     """Return the values of a server whose task has failed; a snapshot or an interface update changes no status."""
     if server.task in (SNAPSHOT, REWIRE):
         return {"failed": True}
@@ -119,7 +119,7 @@ def _failure(server: Server, reason: str) -> dict[str, Any]:
     return {"status": status, "fault": {"code": 500, "message": faults.readable(server, reason)}}
 
 
-def _dated(fault: Mapping[str, Any], now: datetime) -> dict[str, Any]:
+def _dated(fault: Mapping[str, object], now: datetime) -> dict[str, object]:
     return {**fault, "created": f"{now:%Y-%m-%dT%H:%M:%SZ}"}
 
 

@@ -42,7 +42,7 @@ _LINKS = select(
     *(cells.c.failures, cells.c.last_error),
 ).order_by(cells.c.name)
 
-NO_REPORT: Mapping[str, Any] = {"capabilities": {}, "capacities": {}, "offers": {}, "children": []}
+NO_REPORT: Mapping[str, object] = {"capabilities": {}, "capacities": {}, "offers": {}, "children": []}
 """Columns of a report from a neighbour that has made none."""
 
 # Most messages arrive within a second of the one before, and need not write the row again.
@@ -124,7 +124,9 @@ def delete(conn: Connection, name: str) -> bool:
     return conn.execute(delete_from(cells).where(cells.c.name == name)).rowcount > 0
 
 
-def store_report(conn: Connection, name: str, state: Mapping[str, Any], reported_at: datetime, now: datetime) -> bool:
+def store_report(
+    conn: Connection, name: str, state: Mapping[str, object], reported_at: datetime, now: datetime
+) -> bool:
     """Store the report of a child about itself; False if there is no such child, or a later report is stored."""
     parts = {key: state[key] for key in ("capabilities", "capacities", "offers", "children")}
     # A report older than the stored one changes nothing.
@@ -158,7 +160,7 @@ def failed(conn: Connection, name: str, reason: str, now: datetime) -> int:
     return int(conn.execute(statement.returning(cells.c.failures)).scalar() or 0)
 
 
-def _values(row: Row) -> dict[str, Any]:
+def _values(row: Row) -> dict[str, object]:
     cell, broker = row.cell, row.cell.broker
     return {
         "name": cell.name,

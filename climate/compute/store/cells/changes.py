@@ -2,9 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any
 
-from sqlalchemy import Connection, delete, exists, func, select, text, update
+from sqlalchemy import Connection, Row, delete, exists, func, select, text, update
 from sqlalchemy.dialects.postgresql import insert
 
 from climate.compute.models.server import Server
@@ -17,7 +16,7 @@ from climate.database.batch_delete import drop
 CHANGES = "changes"
 """Payload that the triggers send on the channel of cells."""
 
-Version = Mapping[str, Any]
+Version = Mapping[str, object]
 """The version, command and refusal of the next report of a server."""
 
 _COMPARED = (
@@ -129,7 +128,7 @@ def next_versions(conn: Connection, ids: Sequence[str]) -> dict[str, Version]:
     return {str(row.server_id): _version(row) for row in conn.execute(_VERSIONS, {"ids": sorted(ids)})}
 
 
-def _version(row: Any) -> Version:
+def _version(row: Row[*tuple[object, ...]]) -> Version:
     return {"version": row.version, "command": row.command, "refusal": row.refusal}
 
 

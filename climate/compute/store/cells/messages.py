@@ -5,7 +5,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from time import monotonic
-from typing import Any
 
 from sqlalchemy import Connection, DateTime, Engine, and_, bindparam, delete, exists, func, or_, select, text, update
 from sqlalchemy.dialects.postgresql import insert
@@ -115,7 +114,7 @@ _FETCH = select(responses.c.body).where(responses.c.uuid == bindparam("uuid"))
 
 _FORGET = delete(responses).where(responses.c.uuid == bindparam("of_uuid"))
 
-Responses = Mapping[str, Mapping[str, Any]]
+Responses = Mapping[str, Mapping[str, object]]
 """Path of a cell -> its response as JSON."""
 
 
@@ -216,7 +215,7 @@ def expect(conn: Connection, uuid: str, expires_at: datetime) -> None:
     conn.execute(_EXPECT, {"uuid": uuid, "expires_at": expires_at})
 
 
-def answer(conn: Connection, uuid: str, cell: str, body: Mapping[str, Any], now: datetime) -> bool:
+def answer(conn: Connection, uuid: str, cell: str, body: Mapping[str, object], now: datetime) -> bool:
     """Store the response of a cell; False if it is no longer awaited."""
     values = {"uuid": uuid, "cell": cell, "body": json.dumps(body), "now": now, "channel": ANSWERS}
     return conn.execute(_ANSWER, values).first() is not None

@@ -43,7 +43,7 @@ class AllocatorMessage:
     body: Mapping[str, Any]
 
 
-def write(conn: Connection, messages: Sequence[tuple[str, str, Mapping[str, Any]]]) -> None:
+def write(conn: Connection, messages: Sequence[tuple[str, str, Mapping[str, object]]]) -> None:
     """Write messages to the allocators of networks: (network, method, body) of each change, in order."""
     if messages:
         networks, methods, bodies = zip(*messages, strict=True)

@@ -202,7 +202,7 @@ def change(conn: Connection, network_id: str, changes: str) -> None:
     conn.execute(_CHANGE, {"id": network_id, "changes": changes})
 
 
-def set_columns(conn: Connection, network_id: str, changes: Mapping[str, Any]) -> None:
+def set_columns(conn: Connection, network_id: str, changes: Mapping[str, object]) -> None:
     """Update the label, or what DHCP offers: subnet_name, dns, routed, routes."""
     conn.execute(update(networks).where(networks.c.id == network_id).values(**changes))
 
@@ -277,7 +277,7 @@ def columns() -> str:
     return _COLUMNS
 
 
-def _many(conn: Connection, query: Any, given: Mapping[str, Any]) -> list[Network]:
+def _many(conn: Connection, query: Any, given: Mapping[str, object]) -> list[Network]:
     return [network_of(row) for row in conn.execute(query, given).mappings()]
 
 

@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 from sqlalchemy import (
     ARRAY,
@@ -150,7 +149,7 @@ def make(conn: Connection, port: PortRow) -> bool:
     return conn.execute(new).first() is not None
 
 
-def change(conn: Connection, port_id: str, changes: Mapping[str, Any], now: datetime) -> None:
+def change(conn: Connection, port_id: str, changes: Mapping[str, object], now: datetime) -> None:
     """Update columns of a port."""
     conn.execute(update(vifs).where(vifs.c.id == port_id).values(**changes, changed_at=now))
 

@@ -84,7 +84,7 @@ _CHANGES = text(f"""
 class Reading:
     """Rows as one statement read them."""
 
-    nodes: Mapping[str, Sequence[Any]]
+    nodes: Mapping[str, Sequence[object]]
     """Column by column, in the order of ids; see NODE."""
     services: Rows
     """(host, enabled, forced_down, beat as a Unix time)"""
@@ -128,7 +128,7 @@ def _without(seen: str, transaction: str | None) -> str:
 
 
 def _reading(row: RowMapping) -> Reading:
-    nodes: Sequence[Sequence[Any]] = list(zip(*row["nodes"], strict=True)) if row["nodes"] else [()] * len(NODE)
+    nodes: Sequence[Sequence[object]] = list(zip(*row["nodes"], strict=True)) if row["nodes"] else [()] * len(NODE)
     return Reading(
         nodes=dict(zip(NODE, nodes, strict=True)),
         services=row["services"] or (),

@@ -151,7 +151,7 @@ def remove_project(conn: Connection, flavor_id: str, project_id: str) -> list[st
     return conn.execute(_EXPEL, {"flavor_id": flavor_id, "project": project_id}).scalar()
 
 
-def _fields(flavor: Flavor) -> dict[str, Any]:
+def _fields(flavor: Flavor) -> dict[str, object]:
     return asdict(flavor) | {"extra_specs": dict(flavor.extra_specs), "projects": list(flavor.projects)}
 
 

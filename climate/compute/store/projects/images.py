@@ -258,7 +258,7 @@ def settle(conn: Connection, image_id: str, status: str, now: datetime, content:
 
     The row stays locked until the transaction ends.
     """
-    values: dict[str, Any] = {"size": None, "sha512": None}
+    values: dict[str, object] = {"size": None, "sha512": None}
     if content is not None:
         values = {
             name: value for name, value in content._asdict().items() if name != "disk_format" or value is not None

@@ -160,7 +160,7 @@ def count(conn: Connection, project_id: str, now: datetime) -> int:
     return int(conn.execute(_COUNT, {"project": project_id, "now": now}).scalar_one())
 
 
-def add(conn: Connection, certificate: Mapping[str, Any], now: datetime) -> None:
+def add(conn: Connection, certificate: Mapping[str, object], now: datetime) -> None:
     """Insert a certificate: serial, project_id, user_id, name, expires_at."""
     conn.execute(_ADD, {**certificate, "created_at": now})
 

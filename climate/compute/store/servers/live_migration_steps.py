@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any
 
 from sqlalchemy import Connection, or_, select, update
 
@@ -13,14 +12,14 @@ from climate.compute.store.tables.nodes import nodes
 from climate.compute.store.tables.servers import servers
 
 
-def note(conn: Connection, server_id: str, details: Mapping[str, Any]) -> bool:
+def note(conn: Connection, server_id: str, details: Mapping[str, object]) -> bool:
     """Add to the details of a live migration; False if another task was requested meanwhile."""
     noted = servers.c.task_details.concat(dict(details))
     this = (servers.c.id == server_id, servers.c.task == LIVE_MIGRATE)
     return conn.execute(update(servers).where(*this).values(task_details=noted)).rowcount == 1
 
 
-def details(conn: Connection, server_id: str) -> Mapping[str, Any] | None:
+def details(conn: Connection, server_id: str) -> Mapping[str, object] | None:
     """Return the details of a live migration; None if another task was requested meanwhile."""
     return conn.scalar(select(servers.c.task_details).where(servers.c.id == server_id, servers.c.task == LIVE_MIGRATE))
 

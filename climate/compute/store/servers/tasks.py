@@ -3,7 +3,6 @@
 import json
 from collections.abc import Mapping
 from datetime import datetime, timedelta
-from typing import Any
 
 from sqlalchemy import Connection, bindparam, func, insert, or_, select, text, update
 
@@ -90,7 +89,7 @@ def record(
     task: str,
     now: datetime,
     image: str | None = None,
-    details: Mapping[str, Any] | None = None,
+    details: Mapping[str, object] | None = None,
 ) -> None:
     """Set the task of a server whose row is locked; its fault stays until the task is done."""
     values = {"task": task, "task_at": now, "rung_at": None, "task_image": image, "tried": [], "updated_at": now}
@@ -109,7 +108,9 @@ def claim(conn: Connection, server_id: str, host: str, worker: str, now: datetim
     return conn.scalar(_CLAIM, given) is not None
 
 
-def finish(conn: Connection, server_id: str, worker: str, task: str, outcome: Mapping[str, Any], now: datetime) -> bool:
+def finish(
+    conn: Connection, server_id: str, worker: str, task: str, outcome: Mapping[str, object], now: datetime
+) -> bool:
     """Finish a task with success (status, launched) or failure (fault, failed); False if another task was requested.
 
     All unfinished actions of the server are finished with it.
@@ -168,7 +169,7 @@ def owner(conn: Connection, server_id: str) -> str | None:
     return conn.scalar(_OWNER, {"server": server_id})
 
 
-def notes(conn: Connection, server_id: str) -> list[dict[str, Any]]:
+def notes(conn: Connection, server_id: str) -> list[dict[str, object]]:
     """Return the actions on a server, newest first."""
     names = ("action", "request_id", "user_id", "project_id", "message", "started_at", "finished_at")
     query = select(*(actions.c[name] for name in names)).where(actions.c.server_id == server_id)

@@ -146,20 +146,26 @@ def count_asked(conn: Connection, zone_id: int) -> int:
     return int(conn.execute(query).scalar_one())
 
 
-def report(conn: Connection, build_id: str, values: Mapping[str, Any]) -> None:
+def report(conn: Connection, build_id: str, values: Mapping[str, object]) -> None:
     """Store the answers of the zones."""
     conn.execute(update(builds).where(builds.c.id == build_id).values(report=dict(values)))
 
 
 def rest(conn: Connection, build_id: str, due_at: datetime, fault: str | None, unknown: int) -> None:
     """Suspend a build until `due_at`: all but the `unknown` servers are settled, and count against no quota."""
-    values: dict[str, Any] = {"state": WAITING, "worker": None, "worker_until": None, "due_at": due_at, "rung_at": None}
+    values: dict[str, object] = {
+        "state": WAITING,
+        "worker": None,
+        "worker_until": None,
+        "due_at": due_at,
+        "rung_at": None,
+    }
     conn.execute(update(builds).where(builds.c.id == build_id).values(**values, fault=fault, pending=unknown))
 
 
 def finish(conn: Connection, build_id: str, now: datetime, fault: str | None) -> None:
     """End a build."""
-    values: dict[str, Any] = {
+    values: dict[str, object] = {
         "state": DONE,
         "worker": None,
         "worker_until": None,

@@ -52,7 +52,7 @@ def get(conn: Connection, zone_id: int, *, lock: bool = False) -> ChildZone | No
     return None if row is None else _zone(row)
 
 
-def add(conn: Connection, values: Mapping[str, Any]) -> ChildZone | None:
+def add(conn: Connection, values: Mapping[str, object]) -> ChildZone | None:
     """Insert a child: api_url, username, sealed password, weights. None: the URL is registered already."""
     made = upsert(zones).values(**values).on_conflict_do_nothing(index_elements=["api_url"]).returning(*COLUMNS)
     row = conn.execute(made).mappings().one_or_none()
@@ -88,7 +88,7 @@ def claim_polls(conn: Connection, now: datetime, seconds: float) -> list[ChildZo
     return sorted((_zone(row) for row in conn.execute(claimed).mappings()), key=lambda zone: zone.id)
 
 
-def record_success(conn: Connection, polled: ChildZone, report: Mapping[str, Any]) -> ChildZone | None:
+def record_success(conn: Connection, polled: ChildZone, report: Mapping[str, object]) -> ChildZone | None:
     """Record a successful poll: `report` has last_seen and the report of the child.
 
     None if the child was changed or deleted since `polled` was read.
@@ -97,7 +97,7 @@ def record_success(conn: Connection, polled: ChildZone, report: Mapping[str, Any
     return _recorded(conn, polled, {**values, **report})
 
 
-def record_failure(conn: Connection, polled: ChildZone, report: Mapping[str, Any], limit: int) -> ChildZone | None:
+def record_failure(conn: Connection, polled: ChildZone, report: Mapping[str, object], limit: int) -> ChildZone | None:
     """Record a failed poll, as `record_success`; after `limit` failures in a row the child is inactive."""
     attempts = zones.c.attempts + 1
     return _recorded(

@@ -48,9 +48,9 @@ class LiveMove:
 
     other: Place
     """Destination; once the server has left its source, the source."""
-    arrangement: Mapping[str, Any] | None = None
+    arrangement: Mapping[str, object] | None = None
     """Answer of the destination that waits for the server, with its keys sealed; None: not asked yet."""
-    sent: Mapping[str, Any] | None = None
+    sent: Mapping[str, object] | None = None
     """Answer of the source that has sent the server, with its keys sealed; None: the server is still there."""
     unanswered: bool = False
     """True if the last order of this migration had no answer: other migrations do not wait for this one."""
@@ -182,7 +182,7 @@ class Ledger:
         return self.folder / f"{server_id}.json"
 
 
-def _written(entry: Entry) -> Mapping[str, Any]:
+def _written(entry: Entry) -> Mapping[str, object]:
     where = {"place": entry.place, "leaves": entry.leaves}
     restart = {"starts": entry.starts, "keeps": entry.keeps, "restarted": entry.restarted}
     moving = None if entry.moving is None else asdict(entry.moving)
@@ -190,7 +190,7 @@ def _written(entry: Entry) -> Mapping[str, Any]:
     return {"guest": guest_said(entry.guest), **where, "state": entry.state.value, **restart, **move}
 
 
-def guest_said(guest: Guest) -> Mapping[str, Any]:
+def guest_said(guest: Guest) -> Mapping[str, object]:
     """Return a guest as JSON values; `guest_of` reads them."""
     said = asdict(guest)
     said["image"] = None if guest.image is None else str(guest.image)

@@ -82,14 +82,14 @@ class QemuMigrator:
         (home / TOKEN).write_text(token, encoding="ascii")
         size = next(int(one["image"]["virtual-size"]) for one in nodes if one["node-name"] == DISK_NODE)
         state = {"token": token, "machine": _machine(), "pid": str(pid), "running": status == "running"}
-        place: dict[str, Any] = {"from": str(home), "board": board, "accel": accelerator(self.accel)}
+        place: dict[str, object] = {"from": str(home), "board": board, "accel": accelerator(self.accel)}
         drive = home / config_drive.DISK
         if drive.exists():
             place |= {"config_drive": str(drive), "config_bytes": drive.stat().st_size}
         return {**state, **place, "macs": cards, "disk_bytes": size}
 
     @as_virt_error
-    def receive(self, guest: Guest, offer: Mapping[str, Any]) -> Mapping[str, Any]:
+    def receive(self, guest: Guest, offer: Mapping[str, Any]) -> Mapping[str, object]:
         home = self.homes.of(guest.id)
         shared = _token(home) == offer["token"]
         apart = offer["machine"] != _machine() or _token(Path(offer["from"])) != offer["token"]
@@ -116,7 +116,7 @@ class QemuMigrator:
         return {**offer, "home": str(home), "shared": shared, **remote}
 
     @as_virt_error
-    def send(self, guest: Guest, arrangement: Mapping[str, Any], limits: Limits, watch: Watch) -> Mapping[str, Any]:
+    def send(self, guest: Guest, arrangement: Mapping[str, Any], limits: Limits, watch: Watch) -> Mapping[str, object]:
         home, source = self.homes.of(guest.id), processes.parsed(arrangement["pid"])
         if source is None:
             raise VirtError(f"the machine of server {guest.id} cannot be found")
@@ -126,7 +126,7 @@ class QemuMigrator:
         return {SECRETS: {_CONSOLE: self._printed(guest.id)}} if apart else {}
 
     @as_virt_error
-    def keep(self, guest: Guest, sent: Mapping[str, Any]) -> None:
+    def keep(self, guest: Guest, sent: Mapping[str, object]) -> None:
         home = self.homes.of(guest.id)
         waits = home / INCOMING
         if waits.is_dir():
@@ -155,7 +155,7 @@ class QemuMigrator:
             shutil.rmtree(waits)
 
     @as_virt_error
-    def clear(self, guest: Guest, arrangement: Mapping[str, Any]) -> None:
+    def clear(self, guest: Guest, arrangement: Mapping[str, object]) -> None:
         if not arrangement["shared"]:
             self.homes.remove(guest.id)
 
@@ -163,7 +163,7 @@ class QemuMigrator:
     def waiting(self) -> Collection[str]:
         return [server_id for server_id in self.homes.ids() if (self.homes.of(server_id) / INCOMING).is_dir()]
 
-    def _check_apart(self, offer: Mapping[str, Any], *, shared: bool) -> None:
+    def _check_apart(self, offer: Mapping[str, object], *, shared: bool) -> None:
         """Check that a guest of another machine can be received. Raise VirtError with the setting to change."""
         if shared:
             raise VirtError(
@@ -187,7 +187,7 @@ class QemuMigrator:
         except OSError:
             return ""
 
-    def _open_ports(self, monitor: qmp.Monitor, home: Path, offer: Mapping[str, Any]) -> Mapping[str, Any]:
+    def _open_ports(self, monitor: qmp.Monitor, home: Path, offer: Mapping[str, Any]) -> Mapping[str, object]:
         own = Credentials(offer["token"], migration_tls.new_key())
         config = home / config_drive.DISK if "config_drive" in offer else None
         if self.listening is None:
@@ -208,7 +208,7 @@ class QemuMigrator:
         address, memory, disk = (arrangement[name] for name in ("address", "memory_port", "disk_port"))
         return RouteBetweenMachines(home, address, memory, disk, own, arrangement["disks"], self.seconds)
 
-    def _take_over(self, guest: Guest, waits: Path, sent: Mapping[str, Any]) -> None:
+    def _take_over(self, guest: Guest, waits: Path, sent: Mapping[str, object]) -> None:
         """Let the waiting guest run. After VirtError it has ended, and its disk stays."""
         pid = processes.read(waits / PID)
         try:

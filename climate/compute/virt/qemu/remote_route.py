@@ -101,7 +101,7 @@ class RouteBetweenMachines:
 
 def open_ports(
     monitor: qmp.Monitor, waits: Path, listening: Listening, own: Credentials, config: Path | None
-) -> Mapping[str, Any]:
+) -> Mapping[str, object]:
     """Let the waiting QEMU listen for memory and disks; return the addresses for `send`.
 
     `config`: config drive to fill; None: there is none.

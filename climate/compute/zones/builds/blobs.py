@@ -59,7 +59,7 @@ class Opened:
     item_id: str
     """Unique id of the blob in the zone: `<id of the plan>.<number of the item>`."""
     expires_at: datetime
-    item: Mapping[str, Any]
+    item: Mapping[str, object]
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ class BlobKeys:
         if not self.keys:
             raise NoBlobKey
 
-    def seal(self, zone_id: str, items: Sequence[Mapping[str, Any]], now: datetime) -> list[str]:
+    def seal(self, zone_id: str, items: Sequence[Mapping[str, object]], now: datetime) -> list[str]:
         """Return a blob for each item of one plan; `zone_id` is the id of this zone. Raise NoBlobKey."""
         self.check()
         cipher, plan = AESGCM(self.keys[0]), uuid4().hex
@@ -112,7 +112,7 @@ class BlobKeys:
         nonce, text = sealed[1 : 1 + _NONCE], sealed[1 + _NONCE :]
         for key in self.keys:
             try:
-                content: dict[str, Any] = json.loads(AESGCM(key).decrypt(nonce, text, _bound(zone_id)))
+                content: dict[str, object] = json.loads(AESGCM(key).decrypt(nonce, text, _bound(zone_id)))
             except InvalidTag:
                 continue
             if content.get("zone") != zone_id:
@@ -126,7 +126,7 @@ def _bound(zone_id: str) -> bytes:
     return _PURPOSE + b":" + zone_id.encode()
 
 
-def _sealed(cipher: AESGCM, bound: bytes, content: Mapping[str, Any]) -> str:
+def _sealed(cipher: AESGCM, bound: bytes, content: Mapping[str, object]) -> str:
     nonce = os.urandom(_NONCE)
     text = json.dumps(content, separators=(",", ":")).encode()
     return base64.b64encode(_VERSION + nonce + cipher.encrypt(nonce, text, bound)).decode()

@@ -91,7 +91,7 @@ def merged(local: Sequence[LocalItem], children: Sequence[Sequence[ChildItem]]) 
     return tuple(sorted(chain(local, *children), key=lambda item: item.weight))
 
 
-def written(item: PlanItem) -> dict[str, Any]:
+def written(item: PlanItem) -> dict[str, object]:
     """Return the item as plain values for a blob."""
     if isinstance(item, LocalItem):
         return {"weight": item.weight, "hostname": item.hostname, "nodename": item.nodename}

@@ -44,7 +44,7 @@ class RequestSpec:
     sizes: Mapping[str, int] = field(default_factory=dict)
     image: str | None = None
     zone: str | None = None
-    hints: Mapping[str, Any] = field(default_factory=dict)
+    hints: Mapping[str, object] = field(default_factory=dict)
 
 
 def stays(request: BootRequest, parts: Parts = NO_PARTS) -> str | None:
@@ -86,7 +86,7 @@ def in_child(request: BootRequest, parts: Parts, zone_id: int) -> BootRequest:
     return replace(request, hints={**request.hints, RESERVATION: list(parts[zone_id])})
 
 
-def written(request: BootRequest, image: str | None, count: int) -> dict[str, Any]:
+def written(request: BootRequest, image: str | None, count: int) -> dict[str, object]:
     """Return the spec of a request for children; `image` is the name of its image."""
     sizes = {word: getattr(request.flavor, name) for word, name in SIZES.items()}
     return {
@@ -146,7 +146,7 @@ def request_of(conn: Connection, spec: RequestSpec, who: Mapping[str, Any]) -> B
     )
 
 
-def recorded_request(request: BootRequest) -> dict[str, Any]:
+def recorded_request(request: BootRequest) -> dict[str, object]:
     """Return a boot request as plain values, for a build's row."""
     return asdict(request)
 

@@ -196,7 +196,7 @@ def _written(body: object) -> bytes:
 NONSENSE = object()
 
 
-def _parsed(content: bytes) -> Any:
+def _parsed(content: bytes) -> object:
     if not content:
         return None
     try:

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cache
 from threading import Lock, Thread
-from typing import Any, Protocol, TypeVar
+from typing import Protocol, TypeVar
 from weakref import finalize
 
 import httpcore
@@ -23,10 +23,10 @@ __all__ = ["MOST_KEPT", "Network", "Outcome", "SocketTransport", "Talk", "Transp
 LOOKUPS = 32
 """Maximum number of parallel name lookups; a hanging name server blocks one thread."""
 
-Talk = Generator[HttpRequest, HttpAnswer, Any]
+Talk = Generator[HttpRequest, HttpAnswer, object]
 """Generator that yields requests, receives their answers, and returns its outcome."""
 
-Outcome = Any
+Outcome = object
 """Return value of an exchange, or its exception: TimeoutError at its deadline."""
 
 Exchange = Callable[[HttpRequest], Awaitable[HttpAnswer]]
@@ -63,7 +63,7 @@ class Network:
         self._loop.set_default_executor(lookups)
         Thread(target=self._loop.run_forever, daemon=True, name="climate-zones").start()
 
-    def run(self, work: Coroutine[Any, Any, T]) -> T:
+    def run(self, work: Coroutine[object, object, T]) -> T:
         """Run a coroutine and return its result."""
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()
 
@@ -165,7 +165,7 @@ async def _answer(request: HttpRequest, exchange: Exchange) -> HttpAnswer:
     return await exchange(request)
 
 
-def _finished(work: Coroutine[Any, Any, T]) -> T:
+def _finished(work: Coroutine[object, object, T]) -> T:
     """Return the result of a coroutine that never suspends."""
     try:
         work.send(None)
