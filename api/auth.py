@@ -4,11 +4,11 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TypeVar
 
-from flask import Flask, current_app, g, request
+from flask import Flask, Response, current_app, g, request
 from structlog.contextvars import bind_contextvars
 
 from api.rate_limit import Allowance
-from api.request_context import DEPLOYMENT, deployment
+from api.request_context import DEPLOYMENT, deployment, is_authenticated
 from climate.configuration import policy_file
 from climate.domain.errors import Forbidden
 from climate.identity.authentication.request_authentication import Headers
@@ -47,8 +47,9 @@ def by_session(view: View) -> View:
 
 
 def install(app: Flask) -> None:
-    """Require a token before every view that is not public."""
+    """Require a token before every view that is not public, and keep the answers to its holder private."""
     app.before_request(_let_in)
+    app.after_request(_keep_private)
 
 
 def allow(app: Flask) -> None:
@@ -64,6 +65,13 @@ def _let_in() -> None:
     view = current_app.view_functions.get(request.endpoint or "")
     if view is not None and not (getattr(view, "public", False) or getattr(view, "by_session", False)):
         admit(request.headers)
+
+
+def _keep_private(response: Response) -> Response:
+    """Forbid caches to keep what one caller was told: they would not distinguish callers by X-Auth-Token."""
+    if is_authenticated():
+        response.headers.setdefault("Cache-Control", "no-store")
+    return response
 
 
 def admit(headers: Headers) -> None:

@@ -1,6 +1,7 @@
 """HTTP status and body of each error, in the form of the API that was called."""
 
 import errno
+import time
 from collections.abc import Iterator, Mapping
 
 import structlog
@@ -35,6 +36,10 @@ STATUS: Mapping[type[Exception], int] = {
 KNOWN = "climate.statuses"
 DRAINED = 16 * 1024 * 1024
 """Bytes of a refused body that are still read, so that the client receives the answer."""
+
+DRAIN_SECONDS = 2.0
+"""Time in which they are read: a client that sends slowly holds no thread for longer."""
+_PIECE = 8192
 
 MAKE_ROOM = "An operator has to free some space."
 
@@ -161,8 +166,9 @@ def _drain() -> None:
     """
     in_pieces = DRAINED if request.environ.get("wsgi.input_terminated") else 0
     stream, left = request.environ["wsgi.input"], min(request.content_length or in_pieces, DRAINED)
-    while left > 0:
-        piece = stream.read(min(left, 65536))
+    ends = time.monotonic() + DRAIN_SECONDS
+    while left > 0 and time.monotonic() < ends:
+        piece = stream.read(min(left, _PIECE))
         if not piece:
             return
         left -= len(piece)

@@ -7,7 +7,7 @@ from flask import Flask, request
 from werkzeug.datastructures import MIMEAccept
 from werkzeug.http import parse_accept_header
 
-from api.request_context import caller
+from api.request_context import caller, is_authenticated
 from climate.domain.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def install(app: Flask) -> None:
 
 def _check_project() -> None:
     named = request.environ.get(PROJECT)
-    if named is None or request.endpoint is None:
+    if named is None or request.endpoint is None or not is_authenticated():
         return
     own = caller().project_id
     if named != own:

@@ -61,6 +61,11 @@ def caller() -> Caller:
     return cast(Caller, g.caller)
 
 
+def is_authenticated() -> bool:
+    """Return whether this request has a caller; one for a public view has none."""
+    return "caller" in g
+
+
 def request_id() -> str:
     """Return `req-<uuid>`, the id of this request in the answer's header and in each log line."""
     return cast(str, g.request_id)

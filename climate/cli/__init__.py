@@ -11,7 +11,6 @@ from climate.cli.errors import ERROR, OK, USAGE, Failure, known
 from climate.settings import environment
 
 INTERRUPTED = 130
-RED, PLAIN = "\x1b[31m", "\x1b[0m"
 
 
 def main() -> None:
@@ -60,11 +59,6 @@ def _usage(wrong: click.UsageError) -> Failure:
     return Failure(wrong.format_message(), USAGE, f"{path} --help")
 
 
-def _is_red(session: Session, text: str) -> bool:
-    return session.colourful and text.startswith("error:")
-
-
 def _fail(session: Session, failure: Failure) -> int:
-    text = failure.json() if session.form == "json" else failure.text()
-    session.say(f"{RED}error:{PLAIN}{text.removeprefix('error:')}" if _is_red(session, text) else text)
+    session.say_error(failure.json() if session.form == "json" else failure.text())
     return failure.code

@@ -3,16 +3,13 @@
 import csv
 import io
 import json
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from climate.cli.control_characters import escaped
 from climate.cli.dates import shown
 from climate.cli.errors import USAGE, Failure
 from climate.cli.tables import Look, fields, left_out, names_first, table
-
-CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
-"""Control characters that could change the terminal or the direction of the text."""
 
 EMPTY: tuple[object, ...] = (None, "", [], {})
 """Values that a table of fields leaves out."""
@@ -111,15 +108,15 @@ def _cell(value: object) -> str:
     if value is None:
         return ""
     if isinstance(value, bool | dict | list):
-        return json.dumps(value, ensure_ascii=False)
-    return CONTROL.sub(lambda match: match[0].encode("unicode_escape").decode(), str(value))
+        return escaped(json.dumps(value, ensure_ascii=False))
+    return escaped(str(value))
 
 
 def _tall(value: Any) -> str:
     """Return a value for people, in several lines if needed, without empty parts."""
     if isinstance(value, dict):
         return "\n".join(
-            f"{key}: {_cell(inner)}" for key, inner in value.items() if key != "links" and inner not in EMPTY
+            f"{escaped(key)}: {_cell(inner)}" for key, inner in value.items() if key != "links" and inner not in EMPTY
         )
     if _are_all(value, dict):
         return "\n\n".join(map(_tall, value))

@@ -7,13 +7,12 @@ bodies, contents of images and /healthz have threads of their own.
 
 import errno
 import os
-import re
 import select
 import selectors
 import socket
 import time
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -26,6 +25,7 @@ from climate.web import garbage
 from climate.web.accept_turns import AcceptsInTurn
 from climate.web.refusals import LATE, LONG_HEAD, RefusesInJson, answer
 from climate.web.request_framing import Arrival, Framing
+from climate.web.request_pools import RequestPools
 
 HEAD_SECONDS = 20.0
 """Time for a head to arrive after its first byte, in seconds."""
@@ -51,11 +51,6 @@ TAKE_SECONDS = 2.0
 
 LINGER_SECONDS = 2.0
 """Time for a client to take the last answer before its connection is closed, in seconds."""
-STREAMS = 2
-"""Requests with long bodies that a process serves at once, beside its threads."""
-DOWNLOADS = 8
-"""Contents of images that a process sends at once, beside its threads."""
-
 MOST_BYTES = 64 * 1024 * 1024
 """Bytes of requests that wait for a thread, and of answers that wait for their clients, in a process.
 
@@ -65,9 +60,7 @@ Beyond them, the connection that has any of them and has waited longest is close
 _TAKEN = BoundedSemaphore(LONGEST_TAKEN)
 _PIECE = 64 * 1024
 _FILE_PIECE = 1024 * 1024
-_DOWNLOAD = re.compile(rb"GET /image/v2/images/[^/ ]+/file[ ?]")
 _GO_ON = b"HTTP/1.1 100 Continue\r\n\r\n"
-_HEALTH = b"GET /healthz "
 _LENGTH = b"\r\nContent-Length: "
 _EMPTY = b"\r\nContent-Length: 0\r\n"
 _REFUSALS = {408: answer(408, LATE), 431: answer(431, LONG_HEAD)}
@@ -269,9 +262,7 @@ class BufferingWorker(RefusesInJson, AcceptsInTurn, ThreadWorker):  # type: igno
         self._counting = Lock()
         self._looked = 0.0
         self._notified = -NOTIFY_SECONDS
-        self._streams = ThreadPoolExecutor(STREAMS, "stream")
-        self._downloads = ThreadPoolExecutor(DOWNLOADS, "download")
-        self._health = ThreadPoolExecutor(1, "health")
+        self._pools = RequestPools()
 
     def load_wsgi(self) -> None:
         """Load the application, and search for cycles of garbage rarely from then on."""
@@ -432,14 +423,8 @@ class BufferingWorker(RefusesInJson, AcceptsInTurn, ThreadWorker):  # type: igno
         self._forget(waiting)
         data = bytes(waiting.framing.data)
         self._count(len(data))
-        pool = self.tpool
-        if arrival is Arrival.LONG:
-            pool = self._streams
-        elif data.startswith(_HEALTH):
-            pool = self._health
-        elif _DOWNLOAD.match(data):
-            pool = self._downloads
-        leaves = pool is not self._downloads
+        pool = self._pools.of(data, is_long=arrival is Arrival.LONG) or self.tpool
+        leaves = pool is not self._pools.downloads
         done = pool.submit(self._handle, waiting.conn, data, slow=arrival is Arrival.LONG, leaves=leaves)
         done.add_done_callback(lambda future: self.method_queue.defer(self.finish_request, waiting.conn, future))
 

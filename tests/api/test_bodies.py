@@ -4,7 +4,7 @@ import io
 import json
 import socket
 from contextlib import suppress
-from threading import Thread
+from threading import Event, Thread
 from typing import Any
 from wsgiref.simple_server import make_server
 
@@ -117,6 +117,21 @@ def test_a_client_that_sends_too_much_gets_to_see_the_answer(app: Flask, demo: A
             client.sendall(f"{head}Content-Length: {size}\r\n\r\n".encode() + b" " * size)
             assert b" 413 " in client.makefile("rb").readline()
         thread.join()
+
+
+def test_a_client_that_sends_too_much_slowly_is_not_waited_for(demo: Asker) -> None:
+    class Slow(io.RawIOBase):
+        given = 0
+
+        def read(self, size: int = -1, /) -> bytes:
+            self.given += 1
+            Event().wait(0.25)
+            return b" "
+
+    slow = Slow()
+    sent = {"wsgi.input": slow, "CONTENT_LENGTH": str(12 * LONGEST), "CONTENT_TYPE": "application/json"}
+    assert demo.ask("POST", ECHO, environ_overrides=sent).status_code == 413
+    assert slow.given < 12
 
 
 def test_a_body_in_pieces_has_the_same_limit(demo: Asker) -> None:

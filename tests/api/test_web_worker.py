@@ -28,6 +28,7 @@ ROOT = Path(__file__).parents[2]
 GET = b"GET /%s HTTP/1.1\r\nHost: h\r\n\r\n"
 CLOSE = b"GET /%s HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n"
 POST = b"POST /body HTTP/1.1\r\nHost: h\r\nContent-Length: %d\r\n\r\n"
+UPLOAD = b"PUT /image/v2/images/%s/stage HTTP/1.1\r\nHost: h\r\nContent-Length: %d\r\n\r\n"
 CHUNKED = b"POST /body HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n"
 SECONDS = 15.0
 LARGE = 64 * 1024 * 1024
@@ -322,13 +323,35 @@ def test_a_question_is_taken_out_of_a_head_and_its_body_waited_for() -> None:
 
 
 def test_clients_that_ask_first_or_announce_much_and_are_silent_keep_no_upload_waiting(port: int) -> None:
-    long = POST % (3 * LONGEST_BODY)
-    silent = (long.replace(b"Host", b"Expect: 100-continue\r\nHost"), long, CHUNKED + b"%x\r\n" % (3 * LONGEST_BODY))
+    long = UPLOAD % (b"x", 3 * LONGEST_BODY)
+    chunked = CHUNKED.replace(b"POST /body", b"PUT /image/v2/images/x/stage") + b"%x\r\n" % (3 * LONGEST_BODY)
+    silent = (long.replace(b"Host", b"Expect: 100-continue\r\nHost"), long, chunked)
     with ExitStack() as open_ones:
         for number in range(9):
             open_ones.enter_context(client(port, silent[number % 3]))
-        with client(port, long, b"x" * (3 * LONGEST_BODY)) as one:
-            assert answer(one) == b"/body %d" % (3 * LONGEST_BODY)
+        assert uploads(port)
+
+
+def uploads(port: int) -> bool:
+    """Whether an upload comes through."""
+    size = 3 * LONGEST_BODY
+    with client(port, UPLOAD % (b"x", size), b"x" * size) as one:
+        return answer(one) == b"/image/v2/images/x/stage %d" % size
+
+
+def test_slow_bodies_of_other_requests_keep_no_upload_waiting(port: int) -> None:
+    with ExitStack() as open_ones:
+        for _ in range(9):
+            open_ones.enter_context(client(port, POST % (3 * LONGEST_BODY), b"x" * FIRST_PIECE))
+        assert uploads(port)
+
+
+def test_a_connection_is_kept_after_an_upload(port: int) -> None:
+    size = 3 * LONGEST_BODY
+    with client(port) as one, one.makefile("rb") as lines:
+        for _ in range(2):
+            one.sendall(UPLOAD % (b"x", size) + b"x" * size)
+            assert following(lines) == b"/image/v2/images/x/stage %d" % size
 
 
 def test_clients_that_take_nothing_of_a_long_answer_hold_no_thread(port: int) -> None:

@@ -64,6 +64,21 @@ def test_a_name_cannot_play_with_the_screen(form: str) -> None:
     assert "\\x1b[2J\\u202e" in shown
 
 
+@pytest.mark.parametrize("form", ["table", "csv", "value"])
+def test_neither_can_a_key_or_an_inner_value(form: str) -> None:
+    pairs = [{"k\x9b2J": [{"x": "\x9b2J"}]}]
+    row = {"metadata": {"key\x9b2J": "value\x9b2J\u202e"}, "tags": ["tag\x9b2J"], "pairs": pairs}
+    for shown in (records([row], form, ()), record(row, form, ())):
+        assert "\x9b" not in shown
+        assert "\u202e" not in shown
+        assert "value\\x9b2J\\u202e" in shown
+
+
+def test_neither_can_a_message(cli: Cli, wire: Wire) -> None:
+    wire.answers = [(409, {"error_code": 409, "error_message": "the lease evil\x9b2J\x1b[2J has it"}, {})]
+    assert "error: the lease evil\\x9b2J\\x1b[2J has it\n" in cli("lease", "list").err
+
+
 def test_text_of_all_scripts_is_kept(cli: Cli, wire: Wire) -> None:
     wire.add_lease("дом 🏠")
     assert cli("lease", "list", "-f", "value", "-c", "name").out == "дом 🏠\n"

@@ -11,12 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from climate.cli.control_characters import escaped_lines
 from climate.cli.errors import USAGE, Failure
 
 if TYPE_CHECKING:
     from climate.cli.connection.client import Client
     from climate.cli.tables import Look
     from climate.settings import Settings
+
+RED, PLAIN = "\x1b[31m", "\x1b[0m"
 
 
 @dataclass
@@ -114,8 +117,13 @@ class Session:
         click.echo(output.record(row, self.form, self.columns, self.look), nl=False)
 
     def say(self, text: str) -> None:
-        """Print a message to stderr."""
-        click.echo(text, err=True)
+        """Print a message to stderr; names in it may be of others."""
+        click.echo(escaped_lines(text), err=True)
+
+    def say_error(self, text: str) -> None:
+        """Print why a command failed to stderr, with its first word in colour."""
+        word = f"{RED}error:{PLAIN}" if self.colourful and text.startswith("error:") else ""
+        click.echo(word + escaped_lines(text.removeprefix("error:") if word else text), err=True)
 
     def close(self) -> None:
         """Close all connections."""

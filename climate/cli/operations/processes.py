@@ -136,6 +136,8 @@ def web_command(settings: Settings, application: str, bind: str | None = None) -
     arguments += ["--workers", str(settings.web_processes), "--threads", str(settings.web_threads)]
     # Longer than clients and proxies keep an idle connection, so that none sends on a closing one.
     arguments += ["--keep-alive", "75"]
+    # gunicorn would let clients of a proxy on this machine set the path by the header SCRIPT_NAME.
+    arguments += ["--forwarded-allow-ips", ""]
     arguments += ["--graceful-timeout", "10", "--log-level", settings.log_level.lower(), "--no-control-socket"]
     return [sys.executable, "-m", "gunicorn", *arguments, application]
 

@@ -31,6 +31,7 @@ from climate.service.events import host_power_on, unbegun_claims
 from climate.service.journal import archives
 from climate.service.leases import lease_pools, shortages
 from climate.service.leases import reservations as planning
+from climate.service.leases.dates import LATEST
 from climate.service.notifications import delivery
 from climate.service.notifications import lease_events as lifecycle
 from climate.service.preemption import giving_way, second_try
@@ -381,7 +382,9 @@ def period_of(order: Order, now: datetime, climate: Climate) -> Period:
 
 
 def limited(period: Period, climate: Climate) -> Period:
-    """Return the period; raise InvalidPeriod if it is longer than the longest lease."""
+    """Return the period; raise InvalidPeriod if it is longer than the longest lease, or ends after the last date."""
+    if period.end > LATEST:
+        raise InvalidPeriod(f"A lease ends at {LATEST:%Y-%m-%d}, the last possible date, at the latest")
     days = climate.settings.max_lease_days
     if period.end - period.start > timedelta(days=days):
         raise InvalidPeriod(f"A lease lasts {days} days at most")

@@ -49,3 +49,10 @@ def test_a_path_with_a_project_needs_a_token_and_a_route(app: Flask, member: Per
     assert app.test_client().get("/v1/project/leases").status_code == 401
     assert member("GET", "/project/nowhere").status_code == 404
     assert member("PATCH", "/project/leases").status_code == 405
+
+
+def test_a_calendar_is_read_without_a_token_by_a_path_with_a_project_too(app: Flask, member: Person) -> None:
+    url = member.done(member("POST", "/calendar-feeds", {}), 201)["calendar_feed"]["url"]
+    secret = url.rpartition("/calendar/")[2]
+    assert app.test_client().get(f"/v1/project/calendar/{secret}").status_code == 200
+    assert app.test_client().get(f"/v1/project/calendar/{'x' * 43}.ics").status_code == 404

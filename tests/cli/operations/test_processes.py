@@ -1,11 +1,14 @@
 """No process starts with settings that name what there is not."""
 
+import socket
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from climate import bootstrap
+from climate.cli.operations.processes import web_command
 from climate.settings import SettingError, Settings
 from tests.cli import forked_command
 from tests.cli.conftest import Cli
@@ -99,3 +102,17 @@ def test_a_metadata_service_needs_an_address_of_its_host(cli: Cli, environ: dict
     assert "CLIMATE_METADATA_ADDRESS=192.0.2.77:8775 cannot be used (Cannot assign requested address)" in ran.err
     environ["CLIMATE_NETWORK_NETNS"] = "no-such-host"
     assert "(No such file or directory: /run/netns/no-such-host)" in cli("metadata").err
+
+
+def test_no_header_of_a_client_sets_the_path(tmp_path: Path) -> None:
+    """A proxy on this machine may refuse some paths; most pass the header SCRIPT_NAME."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        command = web_command(Settings(home=tmp_path), "tests.api.small_app:app", f"fd://{listener.fileno()}")
+        server = subprocess.Popen(command, pass_fds=[listener.fileno()], stderr=subprocess.DEVNULL)
+        try:
+            with socket.create_connection(listener.getsockname(), 120) as client:
+                client.sendall(b"GET /x/y HTTP/1.1\r\nHost: h\r\nSCRIPT_NAME: /x\r\nConnection: close\r\n\r\n")
+                assert client.makefile("rb").read().endswith(b"/x/y 0")
+        finally:
+            server.terminate()
+            server.wait(60)

@@ -35,6 +35,13 @@ def test_as_many_as_are_free_up_to_max(climate: Climate, clock: Clock, least: in
     assert len(held(make(climate, clock, hosts_wanted(least, most)))) == expected
 
 
+@pytest.mark.parametrize("years", [169, 170, 300, 6000])
+def test_none_ends_after_the_last_date(climate: Climate, clock: Clock, years: int) -> None:
+    start = clock.time.replace(year=2030 + years, month=12, day=30)
+    with pytest.raises(InvalidPeriod, match="the last possible date"):
+        leases.create(climate, MEMBER, Order("late", start, start + DAY, None, [hosts_wanted(1)]))
+
+
 def test_max_takes_what_is_left_over(climate: Climate, clock: Clock) -> None:
     first = make(climate, clock, hosts_wanted(6))
     second = make(climate, clock, hosts_wanted(1, 5))

@@ -112,3 +112,8 @@ def test_readers_and_strangers_hold_nothing(member: Browser, reader: Browser, st
     answer = stranger.post("/ui/holds", {"csrf_token": "secret", "offer": offer})
     assert answer.location == "/ui/find"
     assert "Nothing was held" in stranger.text("/ui/find")
+
+
+@pytest.mark.parametrize("search", ["earliest=2300-01-01T00:00", "q=on+9000-01-01", "earliest=2199-12-30T23:00"])
+def test_nothing_is_offered_after_the_last_date(member: Browser, search: str) -> None:
+    assert "the last possible date" in member.text(f"/ui/find?hosts=1&length=2h&{search}", 400)
