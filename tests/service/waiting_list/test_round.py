@@ -20,7 +20,7 @@ from climate.domain.lease import Lease
 from climate.domain.period import Period
 from climate.domain.planning.waiting import Entry, Rule
 from climate.domain.status import HoldState
-from climate.service.leases import leases
+from climate.service.leases import leases, repair
 from climate.service.waiting_list import places
 from climate.service.waiting_list import round as waiting_round
 from climate.store.leases import waiting_list
@@ -31,6 +31,7 @@ from tests.domain.planning.test_waiting import Cluster, follow_the_rule
 from tests.scenarios.test_races import at_once, nothing_is_promised_twice
 from tests.scenarios.test_statement_counts import cost, counted
 from tests.service.lease_actions import get, held, hosts_wanted, make, run_due
+from tests.service.leases.test_repair import OF_A_NEWER_RELEASE
 from tests.service.waiting_list.test_entries import ALL, queue, story_is_whole
 
 
@@ -278,3 +279,17 @@ def test_a_round_that_is_killed_before_a_commit_is_repeated(
     assert [get(climate, one).waits for one in line] == [False, False, True]
     assert nothing_is_promised_twice(climate)
     story_is_whole(climate)
+
+
+def test_a_broken_lease_keeps_no_other_waiting(climate: Climate, clock: Clock, engine: Engine) -> None:
+    blocker = make(climate, clock, hosts_wanted(ALL))
+    unread, odd, good = (queue(climate, clock, hosts_wanted(count)) for count in (1, 2, 3))
+    with engine.begin() as conn:
+        conn.execute(text(OF_A_NEWER_RELEASE), {"lease_id": unread.id})
+        conn.execute(text("UPDATE reservations SET spec = '[]' WHERE lease_id = :id"), {"id": odd.id})
+    leases.delete(climate, MEMBER, blocker.id)
+    assert waiting_round.run_round(climate) == [good.id]
+    for lease in (unread, odd):
+        repair.repair_lease(climate, lease.id, "events")
+    clock.forward(minutes=2)
+    assert waiting_round.run_round(climate) == [unread.id, odd.id]
