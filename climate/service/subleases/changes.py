@@ -62,8 +62,11 @@ def _margin(climate: Climate, lease: Lease) -> timedelta:
 
 
 def lock(conn: Connection, lease: Lease) -> tuple[Lease, ...]:
-    """Lock the sub-leases of a lease that is locked, before any host is. Raise Busy while one returns its hosts."""
-    ids = sublease.ids(lease.reservations)
+    """Lock the sub-leases of a lease that is locked, before any host is. Raise Busy while one returns its hosts.
+
+    Those of a lease that is over are over too, and are not changed any more.
+    """
+    ids = tuple(lease_events.open_subleases(lease))
     own = tuple(leases.lock(conn, ids)) if ids else ()
     if len(own) < len(ids) or any(lease_events.is_over(one) for one in own):
         raise Busy("A sub-lease of the lease is over and returns its hosts: try again shortly")
@@ -94,10 +97,10 @@ class Prolonged:
 def prolonged(
     conn: Connection, climate: Climate, lease: Lease, own: Sequence[Lease], giving_way: Set[UUID]
 ) -> list[Prolonged]:
-    """Return the sub-leases that are to hold their hosts as long as the parent is to; raise Conflict if others have them.
+    """Return the sub-leases that are to hold their hosts as long as the parent is to.
 
     `own` are the sub-leases of the changed parent, which are locked. Sub-leases that are over hold their hosts until
-    they are returned. Hosts of the reservations `giving_way` count as free.
+    they are returned. Hosts of the reservations `giving_way` count as free. Raise Conflict if others have one.
     """
     until = lease.period.end + _margin(climate, lease)
     result = []
