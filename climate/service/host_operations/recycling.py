@@ -237,7 +237,8 @@ def _record(climate: Climate, gone: Sequence[tuple[_Case, Pool]]) -> int:
 def _write_moves(conn: Connection, climate: Climate, gone: Sequence[tuple[_Case, Pool]]) -> list[HostPlace]:
     now = climate.now(conn)
     present = pool_membership.of(conn, [case.place.host for case, _ in gone], lock=True)
-    needed = next_leases.starts(conn, [case.place.host for case, to in gone if to is MULTI_TENANT])
+    released = [case.place.host for case, to in gone if to is MULTI_TENANT]
+    needed = next_leases.starts(conn, released, owed=True)
     left = [
         (present[case.place.host], _fact(climate, case, to, now))
         for case, to in gone
