@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from climate.domain.events import lease_events
 from climate.domain.facts import Fact
 from climate.domain.lease import Lease, Reservation, evolve
 from climate.domain.planning import preemption
-from climate.domain.sharing import sublease
 from climate.domain.status import LeaseStatus
 from climate.store.journal.journal import Entry
 
@@ -106,7 +106,7 @@ def taken_at(lease: Lease) -> datetime | None:
 
 def subleases(lease: Lease) -> list[tuple[str, int]]:
     """Return the open sub-leases of a lease, oldest first, each with its number of hosts."""
-    return [(str(number), hosts) for number, hosts in sublease.counts(lease.reservations).items()]
+    return [(str(number), hosts) for number, hosts in lease_events.open_subleases(lease).items()]
 
 
 def can_sublet(lease: Lease) -> bool:

@@ -14,6 +14,7 @@ from climate.store import db_errors, heartbeats, idempotency
 from climate.store.hosts import pool_membership
 from climate.store.leases import fences, healing_waits
 from climate.store.notices import notifications
+from climate.store.usage import idle_leases
 
 log = structlog.get_logger(__name__)
 
@@ -27,6 +28,7 @@ OLD: Mapping[str, Forget] = {
     "idempotency keys": lambda conn, climate: idempotency.forget_old(conn, climate.now(conn)),
     "fences": lambda conn, climate: fences.forget_old(conn, climate.now(conn)),
     "tries of healing": lambda conn, climate: healing_waits.forget_old(conn, climate.now(conn)),
+    "idle leases": lambda conn, climate: idle_leases.forget_old(conn),
     "causes of pools": lambda conn, climate: pool_membership.correct_causes(conn),
     "notices": lambda conn, climate: notifications.forget_old(
         conn, climate.now(conn) - timedelta(days=climate.settings.notice_days)
@@ -48,7 +50,7 @@ def _beat(conn: Connection, climate: Climate, roles: Sequence[str], process: str
 
 
 def tidy(climate: Climate, alive: Callable[[], None] = lambda: None, kinds: Mapping[str, Forget] = OLD) -> bool:
-    """Delete expired idempotency keys, fences, healing attempts, notifications and processes.
+    """Delete expired idempotency keys, fences, healing attempts, notifications, processes, and records of idle leases.
 
     Also corrects causes of hosts that a process of an older release has moved. Each portion is a transaction of
     its own, and an error of one kind does not stop the others. `alive` is called after each portion. Return whether

@@ -18,6 +18,7 @@ from climate.domain.events.event import Event
 from climate.domain.facts import Fact, PlannedEvent
 from climate.domain.lease import Lease
 from climate.domain.period import Period
+from climate.domain.sharing import sublease
 from climate.domain.spec import Spec
 from climate.domain.status import (
     CANCELLED,
@@ -322,6 +323,11 @@ def is_ending(lease: Lease, now: datetime) -> bool:
 def is_over(lease: Lease) -> bool:
     """Return whether the lease is deleted, or its end is done."""
     return lease.gone or lease.event(EventKind.END).status is DONE
+
+
+def open_subleases(lease: Lease) -> dict[UUID, int]:
+    """Return the sub-leases of the lease with their numbers of hosts, oldest first; none of a lease that is over."""
+    return {} if is_over(lease) else sublease.counts(lease.reservations)
 
 
 def is_running(lease: Lease) -> bool:

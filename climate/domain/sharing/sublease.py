@@ -61,7 +61,8 @@ def changed(holds: Holds, sublets: Sublets, fact: SubletFact) -> tuple[Holds, Su
         return holds, tuple(replace(one, warned=True) if one.host in own else one for one in sublets)
     if isinstance(fact, SubletHostsTaken):
         return _without(holds, own), standing(sublets, _without(holds, own))
-    return holds, tuple(one for one in sublets if one.host not in own)
+    # A parent that is over keeps what it gave: in the use of its project these hosts were its own up to its end.
+    return holds, tuple(one for one in sublets if one.host not in own or (fact.too_late and one.taken))
 
 
 def _promised(holds: Holds, sublets: Sublets, fact: HostsSublet) -> tuple[Holds, Sublets]:

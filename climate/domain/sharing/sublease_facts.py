@@ -58,6 +58,8 @@ class SubletHostsReturned:
     reservation_id: UUID
     at: datetime
     sublease_id: UUID
+    too_late: bool = False
+    """Set if the parent was over or ending, so that it got nothing back."""
 
 
 @dataclass(frozen=True, slots=True)

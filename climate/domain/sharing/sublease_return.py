@@ -38,9 +38,9 @@ def returned(
     if lease.parent is None:
         raise ValueError(f"the lease {lease.id} is no sub-lease")
     r = parent.reservation(lease.parent.reservation_id)
-    over = SubletHostsReturned(r.id, now, lease.id)
     if lease_events.is_ending(parent, now):
-        return (over,)
+        return (SubletHostsReturned(r.id, now, lease.id, too_late=True),)
+    over = SubletHostsReturned(r.id, now, lease.id)
     after = _after(parent, lease, lease.parent, (story, (*story, over)), now)
     holds = tuple(sorted((*after.kept, *after.back), key=lambda hold: hold.host))
     if (holds, after.missing) == (r.holds, r.missing):

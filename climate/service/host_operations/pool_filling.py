@@ -116,7 +116,7 @@ def _bound(conn: Connection, hosts: Sequence[HostPlace]) -> Mapping[int, str]:
     numbers = [place.host for place in hosts]
     bound = dict.fromkeys(maintenance.active_on(conn, numbers), WORKED_ON) if numbers else {}
     bound |= {place.host: ASLEEP for place in move_checks.asleep(conn, hosts)}
-    return bound | dict.fromkeys(next_leases.starts(conn, numbers), PROMISED)
+    return bound | dict.fromkeys(next_leases.starts(conn, numbers, owed=True), PROMISED)
 
 
 def carry_out(conn: Connection, climate: Climate, explained: Explained) -> list[HostPlace]:

@@ -1,9 +1,10 @@
 """Return of hosts from maintenance or failure: to their lease, to recycling, or to their pool."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
+from uuid import UUID
 
 import structlog
 from sqlalchemy import Connection
@@ -20,6 +21,7 @@ from climate.domain.policy import Caller
 from climate.domain.status import EventKind
 from climate.service.host_operations.round_settings import HANDS_ON
 from climate.service.hosts import lease_transitions, reconcile
+from climate.service.leases import broken_leases
 from climate.service.notifications import delivery
 from climate.service.transaction import run
 from climate.store import locks
@@ -90,19 +92,36 @@ def _find_returning(conn: Connection, climate: Climate, hosts: Collection[int]) 
     ]
     running = health.running_on(conn, mine) if mine else {}
     last = _last(conn, present)
-    tokens = event_claims.tokens(conn, len(present)) if present else []
+    there = [place for place in present if place.host in last]
+    if left := mine - {place.host for place in there}:
+        pool_membership.leave(conn, left)
+    tokens = event_claims.tokens(conn, len(there)) if there else []
     return [
-        _Returning(place, token, running.get(place.host), last.get(place.host))
-        for place, token in zip(present, tokens, strict=True)
+        _Returning(place, token, running.get(place.host), last[place.host])
+        for place, token in zip(there, tokens, strict=True)
     ]
 
 
-def _last(conn: Connection, present: Collection[HostPlace]) -> Mapping[int, Lease]:
-    """Return the leases after which, or from which, the hosts came into their pools."""
+def _last(conn: Connection, present: Collection[HostPlace]) -> Mapping[int, Lease | None]:
+    """Return the lease after which, or from which, each host came into its pool, without hosts of broken leases."""
     wanted = {place.reservation_id: place.host for place in present if place.reservation_id}
     owners = health.owners(conn, wanted) if wanted else {}
-    result = leases.get_many(conn, set(owners.values())) if owners else {}
-    return {p.host: result[owners[p.reservation_id]] for p in present if p.reservation_id in owners}
+    known = _readable(conn, sorted(set(owners.values())))
+    by_host = {place.host: owners.get(place.reservation_id) if place.reservation_id else None for place in present}
+    return {host: known.get(of) if of else None for host, of in by_host.items() if of is None or of in known}
+
+
+def _readable(conn: Connection, lease_ids: Sequence[UUID]) -> Mapping[UUID, Lease]:
+    """Return the leases without those whose rows are broken: their hosts stay until the rows are repaired."""
+    try:
+        return leases.get_many(conn, lease_ids) if lease_ids else {}
+    except Exception as error:
+        if not broken_leases.is_its_own(error):
+            raise
+        if len(lease_ids) == 1:
+            log.exception("host return postponed: its lease is broken", lease_id=str(lease_ids[0]))
+            return {}
+    return {key: lease for lease_id in lease_ids for key, lease in _readable(conn, [lease_id]).items()}
 
 
 def _return_host(climate: Climate, returning: _Returning, back: Return, lease_pools: LeasePools) -> bool:

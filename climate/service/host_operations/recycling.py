@@ -76,7 +76,19 @@ def _cases(conn: Connection, climate: Climate) -> tuple[list[_Case], datetime]:
 def _stays(conn: Connection, hosts: Sequence[HostPlace]) -> list[tuple[Stay, Left | None]]:
     needed = next_leases.starts(conn, [place.host for place in hosts])
     left_by = next_leases.left_by(conn, {place.reservation_id for place in hosts if place.reservation_id})
-    return [_stay(place, needed.get(place.host), left_by) for place in hosts]
+    found = (_known_stay(place, needed.get(place.host), left_by) for place in hosts)
+    return [stay for stay in found if stay]
+
+
+def _known_stay(
+    place: HostPlace, needed_at: datetime | None, left_by: Mapping[UUID, Left]
+) -> tuple[Stay, Left | None] | None:
+    """Return the stay; None if its lease has terms that this release does not know, which keeps no other host here."""
+    try:
+        return _stay(place, needed_at, left_by)
+    except ValueError as error:
+        log.warning("recycling postponed", host=place.name, reason=str(error))
+        return None
 
 
 def _stay(place: HostPlace, needed_at: datetime | None, left_by: Mapping[UUID, Left]) -> tuple[Stay, Left | None]:
@@ -225,7 +237,8 @@ def _record(climate: Climate, gone: Sequence[tuple[_Case, Pool]]) -> int:
 def _write_moves(conn: Connection, climate: Climate, gone: Sequence[tuple[_Case, Pool]]) -> list[HostPlace]:
     now = climate.now(conn)
     present = pool_membership.of(conn, [case.place.host for case, _ in gone], lock=True)
-    needed = next_leases.starts(conn, [case.place.host for case, to in gone if to is MULTI_TENANT])
+    released = [case.place.host for case, to in gone if to is MULTI_TENANT]
+    needed = next_leases.starts(conn, released, owed=True)
     left = [
         (present[case.place.host], _fact(climate, case, to, now))
         for case, to in gone

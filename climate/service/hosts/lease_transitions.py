@@ -75,4 +75,4 @@ def _moves(conn: Connection, climate: Climate, transition: Transition, held: Map
 def promised_on(conn: Connection, lease: Lease) -> frozenset[int]:
     """Return those of the hosts released at the end of the lease that are allocated to another lease."""
     released = {host for r in lease.reservations if pools.on_end(r) is OnEnd.RELEASE for host in r.hosts}
-    return frozenset(next_leases.starts(conn, released, {r.id for r in lease.reservations}))
+    return frozenset(next_leases.starts(conn, released, {r.id for r in lease.reservations}, owed=True))

@@ -179,10 +179,12 @@ def apply(conn: Connection, climate: Climate, grant: Grant, change: Change) -> L
     facts = _facts(conn, climate, wish)
     if change.turn is Turn.FIRST:
         _refuse_fewer(conn, lease, facts)
-    holds_after = (hold for r in fold(facts, lease).reservations for hold in r.holds)
-    giving_way.give_way(conn, climate, change.losers, lease.id, holds_after, now)
+    after = fold(facts, lease)
+    longer = sublease_changes.prolonged(conn, climate, after, change.subleases, losing)
+    needed = [*(hold for r in after.reservations for hold in r.holds), *(hold for one in longer for hold in one.holds)]
+    giving_way.give_way(conn, climate, change.losers, lease.id, needed, now)
     before, lease = lease, grant.record(conn, now, lease, *facts) if facts else lease
-    sublease_changes.prolong(conn, climate, grant.caller, lease, change.subleases, now)
+    sublease_changes.prolong(conn, grant.caller, longer, now)
     sharing_changes.tell(conn, now, before, lease)
     wake_if_soon(conn, climate, lease, now)
     return lease

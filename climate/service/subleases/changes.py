@@ -1,6 +1,7 @@
 """Changes of leases that have sub-leases, and of sub-leases themselves."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence, Set
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 from uuid import UUID
@@ -10,6 +11,7 @@ from sqlalchemy import Connection
 from climate.context import Climate
 from climate.domain.errors import Busy, Conflict, Forbidden
 from climate.domain.events import lease_events
+from climate.domain.facts import Hold
 from climate.domain.hosts.requirements import ANYTHING
 from climate.domain.lease import Lease
 from climate.domain.period import Period
@@ -60,8 +62,11 @@ def _margin(climate: Climate, lease: Lease) -> timedelta:
 
 
 def lock(conn: Connection, lease: Lease) -> tuple[Lease, ...]:
-    """Lock the sub-leases of a lease that is locked, before any host is. Raise Busy while one returns its hosts."""
-    ids = sublease.ids(lease.reservations)
+    """Lock the sub-leases of a lease that is locked, before any host is. Raise Busy while one returns its hosts.
+
+    Those of a lease that is over are over too, and are not changed any more.
+    """
+    ids = tuple(lease_events.open_subleases(lease))
     own = tuple(leases.lock(conn, ids)) if ids else ()
     if len(own) < len(ids) or any(lease_events.is_over(one) for one in own):
         raise Busy("A sub-lease of the lease is over and returns its hosts: try again shortly")
@@ -74,27 +79,52 @@ def check_deletion(conn: Connection, lease: Lease) -> None:
     sublease.refuse_change([one.id for one in known.values() if not lease_events.is_over(one)], "cannot be deleted")
 
 
-def prolong(
-    conn: Connection, climate: Climate, author: Caller, lease: Lease, own: Sequence[Lease], now: datetime
-) -> None:
-    """Have sub-leases hold their hosts as long as the parent does now; raise Conflict if others have them.
+@dataclass(frozen=True, slots=True)
+class Prolonged:
+    """Locked sub-lease that is to hold its hosts up to a later time."""
 
-    `own` are the sub-leases, which are locked. Sub-leases that are over hold their hosts until they are returned.
+    lease: Lease
+    since: datetime
+    until: datetime
+
+    @property
+    def holds(self) -> list[Hold]:
+        """Return the additional holds."""
+        window = Period(self.since, self.until)
+        return [Hold(hold.host, window) for r in self.lease.reservations for hold in r.holds]
+
+
+def prolonged(
+    conn: Connection, climate: Climate, lease: Lease, own: Sequence[Lease], giving_way: Set[UUID]
+) -> list[Prolonged]:
+    """Return the sub-leases that are to hold their hosts as long as the parent is to.
+
+    `own` are the sub-leases of the changed parent, which are locked. Sub-leases that are over hold their hosts until
+    they are returned. Hosts of the reservations `giving_way` count as free. Raise Conflict if others have one.
     """
     until = lease.period.end + _margin(climate, lease)
+    result = []
     for one in own:
         if one.parent is None or not one.owes_hosts or until <= one.parent.until:
             continue
-        numbers = {host for r in one.reservations for host in r.hosts}
+        longer = Prolonged(one, one.parent.until, until)
         same = {r.id for r in (*lease.reservations, *one.reservations)}
-        _check_free(conn, numbers, Period(one.parent.until, until), same)
-        leases.record(conn, author, one, SubleaseProlonged(now, until))
+        _check_free(conn, longer, same | giving_way)
+        result.append(longer)
+    return result
 
 
-def _check_free(conn: Connection, numbers: Collection[int], window: Period, own: Collection[UUID]) -> None:
+def prolong(conn: Connection, author: Caller, longer: Sequence[Prolonged], now: datetime) -> None:
+    """Record the later end of the holds of sub-leases."""
+    for one in longer:
+        leases.record(conn, author, one.lease, SubleaseProlonged(now, one.until))
+
+
+def _check_free(conn: Connection, longer: Prolonged, own: Set[UUID]) -> None:
+    numbers = {hold.host for hold in longer.holds}
     locks.hosts_alone(conn)
     locks.lock_hosts(conn, numbers)
-    wanted = HostRequest(ANYTHING, window, 1, 1, own=frozenset(own))
+    wanted = HostRequest(ANYTHING, Period(longer.since, longer.until), 1, 1, own=frozenset(own))
     conflict = hosts.first_conflict(conn, tuple(numbers), wanted)
     if conflict:
         raise Conflict(

@@ -10,13 +10,13 @@ from sqlalchemy import Connection
 
 from climate.context import Climate
 from climate.database.connections import reading
-from climate.domain.errors import ClimateError
+from climate.domain.errors import Busy, ClimateError, NotFound, Unavailable
 from climate.domain.hosts.pools import OnIdle
 from climate.domain.lease import Lease
 from climate.domain.notifications import Notice
 from climate.domain.policy import ADMIN, Caller
 from climate.domain.status import LeaseStatus
-from climate.service.leases import update
+from climate.service.leases import broken_leases, update
 from climate.service.leases.update import Changes
 from climate.service.notifications import delivery
 from climate.service.notifications.messages import said
@@ -47,11 +47,34 @@ def run_round(climate: Climate) -> int:
         most = NOTICES + (action is OnIdle.RELEASE)
         due = idle_leases.due(conn, pause, now, PORTION, most)
     for one in due:
+        _processed(climate, one, action)
+    return len(due)
+
+
+def _processed(climate: Climate, one: IdleLease, action: OnIdle) -> None:
+    """Send the notice or end the lease. One that cannot be read or ended is put off, and keeps no other waiting."""
+    try:
         if one.notices < NOTICES:
             run(climate, _warn, climate, one, action)
         else:
             _end(climate, one)
-    return len(due)
+    except Unavailable:
+        raise
+    except (Busy, NotFound) as error:  # a worker runs one of its events, or it is deleted
+        log.info("idle lease left for now", lease_id=str(one.lease_id), reason=str(error))
+    except ClimateError as error:
+        log.info("idle lease not ended", lease_id=str(one.lease_id), error=type(error).__name__, reason=str(error))
+        run(climate, _put_off, climate, one)
+    except Exception as error:
+        if not broken_leases.is_its_own(error):
+            raise
+        log.exception("idle lease failed", lease_id=str(one.lease_id))
+        run(climate, _put_off, climate, one)
+
+
+def _put_off(conn: Connection, climate: Climate, one: IdleLease) -> None:
+    """Have the lease tried again after the time of one more notice."""
+    idle_leases.note(conn, one.lease_id, one.notices, climate.now(conn))
 
 
 def _warn(conn: Connection, climate: Climate, one: IdleLease, action: OnIdle) -> None:
@@ -79,12 +102,8 @@ def _notice(climate: Climate, lease: Lease, one: IdleLease, action: OnIdle, now:
 
 
 def _end(climate: Climate, one: IdleLease) -> None:
-    """End a lease now, unless a worker runs one of its events, or it has changed meanwhile."""
-    try:
-        lease = update.update(climate, AUTHOR, one.lease_id, Changes(end_now=True))
-    except ClimateError as error:
-        log.info("idle lease not ended", lease_id=str(one.lease_id), error=type(error).__name__, reason=str(error))
-        return
+    """End a lease now, and tell its owner."""
+    lease = update.update(climate, AUTHOR, one.lease_id, Changes(end_now=True))
     run(climate, _ended, climate, lease, one)
 
 

@@ -5,9 +5,10 @@ its own. So a round that dies is repeated, and what it gave stays given.
 """
 
 import time
-from collections.abc import Set
+from collections.abc import Callable, Set
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import TypeVar
 from uuid import UUID
 
 import structlog
@@ -19,6 +20,7 @@ from climate.domain.errors import ClimateError, NotFound, NoVerdict, Unavailable
 from climate.domain.period import Period
 from climate.domain.planning import waiting
 from climate.domain.planning.waiting import Entry, Rule
+from climate.service.leases import broken_leases
 from climate.service.transaction import run
 from climate.service.waiting_list import entries
 from climate.service.waiting_list.free_times import FreeTimes
@@ -27,6 +29,8 @@ from climate.store.leases import event_claims, waiting_list
 from climate.store.leases.waiting_list import Marks
 
 log = structlog.get_logger(__name__)
+
+T = TypeVar("T")
 
 PUT_OFF = timedelta(seconds=60)
 """Time until the next try of a lease that a limit or the approval service refused."""
@@ -43,17 +47,32 @@ class _Resources:
     times: FreeTimes
 
     def fits(self, entry: Entry, period: Period, kept: Set[int]) -> bool:
-        return self.times.fits(entry, period, kept)
+        return self._unless_broken(entry, False, lambda: self.times.fits(entry, period, kept))
 
     def free(self, entry: Entry, period: Period) -> frozenset[int]:
-        return self.times.free(entry, period)
+        return self._unless_broken(entry, frozenset[int](), lambda: self.times.free(entry, period))
 
     def first(self, entry: Entry, now: datetime, kept: Set[int]) -> Period | None:
-        return self.times.first(entry, now, entry.reach, kept)
+        return self._unless_broken(entry, None, lambda: self.times.first(entry, now, entry.reach, kept))
 
     def grant(self, entry: Entry, period: Period, kept: Set[int]) -> bool:
         """Give the entry its resources; whatever comes of it, the free times are read again."""
         self.times.forget()
+        return self._unless_broken(entry, False, lambda: self._granted(entry, period, kept))
+
+    def _unless_broken(self, entry: Entry, otherwise: T, ask: Callable[[], T]) -> T:
+        """Return the answer, or `otherwise` for a lease with broken rows, which keeps no other waiting."""
+        try:
+            return ask()
+        except Exception as error:
+            if isinstance(error, ClimateError) or not broken_leases.is_its_own(error):
+                raise
+            log.exception("lease of the waiting list failed", lease_id=str(entry.lease_id))
+            if not entry.is_passed_over:
+                run(self.climate, _put_off, self.climate, entry.lease_id)
+            return otherwise
+
+    def _granted(self, entry: Entry, period: Period, kept: Set[int]) -> bool:
         try:
             is_granted = entries.attempt(self.climate, entry.lease_id, period, kept)
         except NotFound:

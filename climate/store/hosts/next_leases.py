@@ -11,21 +11,24 @@ from climate.domain.spec import Spec
 from climate.store.tables.leases import allocations, in_force, leases, reservations
 
 
-def starts(conn: Connection, hosts: Collection[int], apart_from: Collection[UUID] = ()) -> dict[int, datetime]:
+def starts(
+    conn: Connection, hosts: Collection[int], apart_from: Collection[UUID] = (), *, owed: bool = False
+) -> dict[int, datetime]:
     """Return the start of the next lease of each host; hosts without one are missing.
 
-    Reservations `apart_from` do not count, nor sub-leases that are over and return their hosts.
+    Reservations `apart_from` do not count. Sub-leases that are over and return their hosts count only with `owed`: the
+    parent gets these hosts.
     """
     if not hosts:
         return {}
-    a = allocations
+    a, is_open = allocations, true() if owed else reservations.c.status != "deleted"
     wanted = func.unnest(literal(sorted(hosts), ARRAY(BigInteger))).table_valued("host").render_derived()
     # The first in an index of each host: a host may have thousands of leases.
     start = func.lower(a.c.during)
     first = (
         select(start.label("start"))
         .join(reservations, reservations.c.id == a.c.reservation_id)
-        .where(reservations.c.status != "deleted")
+        .where(is_open)
         .where(a.c.host == wanted.c.host, a.c.kind == "lease", in_force(a))
         .where(a.c.reservation_id.not_in(list(apart_from)))
         .order_by(start)

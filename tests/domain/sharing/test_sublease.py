@@ -124,6 +124,11 @@ def test_a_parent_that_is_over_gets_nothing() -> None:
     lease, story = parent(GIVEN, TAKEN)
     facts = sublease_return.returned(lease, sub(2, 3), story, PERIOD.end, uuid4)
     assert [type(fact) for fact in facts] == [SubletHostsReturned]
+    gone = after(lease, *facts).reservations[0]
+    assert (hosts(after(lease, *facts)), sublease.away(gone.sublets)) == ((1, 4), 2), "its project had four hosts"
+    untouched, story = parent(GIVEN)
+    facts = sublease_return.returned(untouched, sub(2, 3), story, PERIOD.end, uuid4)
+    assert after(untouched, *facts).reservations[0].sublets == ()
 
 
 def test_a_sub_lease_holds_its_hosts_until_they_are_returned() -> None:

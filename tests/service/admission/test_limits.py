@@ -25,6 +25,7 @@ from tests.lock_waits import await_blocked
 from tests.scenarios.test_races import WRITERS, at_once
 from tests.scenarios.test_statement_counts import cost
 from tests.service.lease_actions import held, hosts_wanted, make, rows, run_due, settle
+from tests.service.subleases.steps import give, parent, tick
 
 MINE, EVERYBODY = MEMBER.project_id, ""
 
@@ -147,6 +148,25 @@ def test_hours_that_were_used_stay_used_also_when_the_lease_is_gone(climate: Cli
     make(climate, clock, hosts_wanted(4), hours=1)
     clock.forward(days=31)
     make(climate, clock, hosts_wanted(5), hours=1)
+
+
+@pytest.mark.parametrize("ends", [True, False])
+def test_hours_of_hosts_in_a_sub_lease_up_to_the_end_stay_used(climate: Climate, clock: Clock, ends: bool) -> None:
+    lease = parent(climate, clock, hosts_wanted(4), hours=10)
+    run_due(climate)
+    inner = give(climate, clock, lease, hours=10)
+    tick(climate, clock, None if ends else lease.period.start + timedelta(hours=5))
+    if ends:
+        tick(climate, clock, lease.period.end)
+    else:
+        leases.delete(climate, STRANGER, inner.id)
+        run_due(climate)
+        leases.delete(climate, MEMBER, lease.id)
+    tick(climate, clock)
+    tick(climate, clock)
+    assert standing(climate)["host_hours"] == (None, 40 if ends else 20)
+    assert standing(climate, STRANGER)["host_hours"] == (None, 0)
+    assert check.differences(climate) == []
 
 
 def test_leases_that_have_ended_are_none(climate: Climate, clock: Clock) -> None:

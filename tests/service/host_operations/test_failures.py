@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
+from sqlalchemy import Engine, text
+from tests.service.leases.test_repair import OF_A_NEWER_RELEASE
 
 from climate.cloud import FAILED, FREEPOOL, CloudError
 from climate.cloud.fake import FakeCloud
@@ -15,6 +17,7 @@ from climate.service.host_operations import failures
 from climate.service.host_operations.recovery import MOST_AT_ONCE
 from climate.service.hosts import inventory
 from climate.service.journal import check
+from climate.service.leases import broken_leases
 from climate.store.hosts import pool_membership
 from climate.store.journal import journal
 from tests.conftest import ADMIN, MEMBER, Clock, cloud_host
@@ -195,6 +198,22 @@ def test_hosts_of_a_lease_return_without_reading_all_of_it_for_each(
         )
     assert reads[0] == reads[1], "as often for five hosts as for one"
     assert held(get(climate, lease)) == set(range(1, 9))
+
+
+def test_a_broken_lease_keeps_only_its_own_hosts_from_returning(
+    climate: Climate, clock: Clock, cloud: FakeCloud, engine: Engine
+) -> None:
+    bad, good = (make(climate, clock, hosts_wanted(4), start=0) for _ in range(2))
+    run_due(climate)
+    stays, returns = min(held(bad)), min(held(good))
+    fall_ill(climate, clock, stays, returns)
+    with engine.begin() as conn:
+        conn.execute(text(OF_A_NEWER_RELEASE), {"lease_id": bad.id})
+    recover(climate, clock, stays, returns)
+    assert (place(climate, stays).pool, place(climate, returns).pool) == (Pool.FAILED, Pool.LENT)
+    broken_leases.repair_lease(climate, bad.id, "events")
+    failures.look(climate)
+    assert place(climate, stays).pool is Pool.LENT
 
 
 def test_many_hosts_return_in_portions(climate: Climate, clock: Clock, cloud: FakeCloud) -> None:

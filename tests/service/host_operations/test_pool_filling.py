@@ -19,11 +19,13 @@ from climate.service.host_operations.pool_filling import explain, run_round
 from climate.service.hosts import reconcile, reservable
 from climate.service.journal import check
 from climate.service.leases import leases
+from climate.service.subleases import round as subleases
 from climate.store.hosts import pool_membership
 from tests.conftest import ADMIN, MEMBER, Clock
 from tests.scenarios.test_statement_counts import cost
 from tests.service.hosts.test_reconcile import place, put
 from tests.service.lease_actions import held, hosts_wanted, make, run_due
+from tests.service.subleases.steps import give, parent
 
 HOUR = 3600
 RULES = {"horizon": 48 * HOUR, "spare": 1, "margin": 0, "slack": 1, "dwell": HOUR}
@@ -210,3 +212,16 @@ def test_statements_do_not_grow_with_hosts_and_leases(climate: Climate, clock: C
         make(climate, clock, hosts_wanted(1), start=start, hours=1)
     assert cost(engine, lambda: explain(climate, ADMIN, Pool.RESERVATION)) == one
     assert cost(engine, lambda: run_round(climate)) <= few + 3
+
+
+def test_hosts_that_a_sub_lease_returns_to_its_parent_stay(climate: Climate, clock: Clock) -> None:
+    long = parent(climate, clock, hosts_wanted(6), start=72)
+    lease = give(climate, clock, long, start=72, hosts=6)
+    rule(climate)
+    clock.forward(hours=2)
+    leases.delete(climate, MEMBER, lease.id)
+    assert run_round(climate) == 2
+    assert subleases.run_round(climate) == 1
+    assert held(leases.get(climate, ADMIN, long.id)) == held(lease)
+    assert {place(climate, number).pool for number in held(lease)} == {Pool.RESERVATION}
+    assert sound(climate)

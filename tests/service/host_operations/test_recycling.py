@@ -421,3 +421,18 @@ def test_a_lease_whose_start_failed_leaves_nothing_to_recycle(climate: Climate, 
     assert get(climate, lease).status is LeaseStatus.TERMINATED, "W12"
     assert (pool_of(climate, number), in_cloud(cloud, number)) == (Pool.RESERVATION, FREEPOOL)
     assert cloud.server(server) is None
+
+
+def test_terms_of_a_newer_release_keep_no_other_host(
+    climate: Climate, clock: Clock, cloud: FakeCloud, engine: Engine
+) -> None:
+    odd, stays, _ = ended(climate, clock, cloud)
+    _, leaves, server = ended(climate, clock, cloud)
+    spec = 'UPDATE reservations SET spec = spec || \'{"recycle_deadline": "politely"}\' WHERE lease_id = :id'
+    with engine.begin() as conn:
+        conn.execute(text(spec), {"id": odd.id})
+    cloud.delete_server(server, 1 << 60)
+    assert recycling.run_round(climate) == 1
+    assert (pool_of(climate, stays), pool_of(climate, leaves)) == (Pool.RECYCLING, Pool.RESERVATION)
+    seen = pools.hosts_of(climate, ADMIN, Pool.RECYCLING)
+    assert [(one.place.host, one.ahead) for one in seen] == [(stays, None)]

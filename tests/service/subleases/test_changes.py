@@ -16,7 +16,9 @@ from climate.service.leases import leases, update
 from climate.service.leases.leases import Order
 from climate.service.leases.update import Changes
 from tests.conftest import ADMIN, MEMBER, STRANGER, Clock
-from tests.service.lease_actions import facts, get, held, hosts_wanted, reservation, rows, run_due
+from tests.scenarios.test_races import nothing_is_promised_twice
+from tests.service.lease_actions import facts, get, held, hosts_wanted, kinds, reservation, rows, run_due
+from tests.service.preemption.steps import spare
 from tests.service.subleases.steps import ALL, give, parent, pool_of, tick
 
 HOUR = timedelta(hours=1)
@@ -156,3 +158,19 @@ def test_hosts_in_a_sub_lease_count_in_the_limits_of_the_giver(climate: Climate,
     begin = clock.time + HOUR
     own = leases.create(climate, STRANGER, Order("own", begin, begin + HOUR, None, [hosts_wanted(1)]))
     assert len(held(own)) == 1
+
+
+def test_a_preemptible_lease_gives_way_to_a_later_end(climate: Climate, clock: Clock) -> None:
+    long = parent(climate, clock)
+    run_due(climate)
+    lease = give(climate, clock, long, start=3)
+    rest = spare(climate, clock, ALL, start=25)
+    later = long.period.end + timedelta(hours=4)
+    update.update(climate, MEMBER, long.id, Changes(end=later))
+    assert {hold.during.end for hold in get(climate, lease).reservations[0].holds} == {later}
+    assert "LeasePreempted" in kinds(climate, rest)
+    ordinary = parent(climate, clock, hosts_wanted(ALL), start=29)
+    with pytest.raises(Conflict, match="promised to another"):
+        update.update(climate, MEMBER, long.id, Changes(end=ordinary.period.start + HOUR))
+    assert nothing_is_promised_twice(climate)
+    assert check.differences(climate) == []

@@ -2,17 +2,21 @@
 
 from datetime import timedelta
 
+import pytest
 from sqlalchemy import text
 
 from climate.cloud.fake import FakeCloud
 from climate.context import Climate
+from climate.domain.errors import InvalidInput
+from climate.domain.events import lease_events
 from climate.domain.hosts.pools import Pool
 from climate.domain.status import HoldState, LeaseStatus
 from climate.service.host_operations import recycling
 from climate.service.hosts import timeline
 from climate.service.hosts.timeline import Wanted
 from climate.service.journal import check, rebuild
-from climate.service.leases import leases
+from climate.service.leases import leases, update
+from climate.service.leases.update import Changes
 from climate.service.subleases import round as subleases
 from tests.conftest import ADMIN, MEMBER, STRANGER, Clock
 from tests.scenarios.test_races import nothing_is_promised_twice
@@ -124,6 +128,9 @@ def test_both_end_together(climate: Climate, clock: Clock, cloud: FakeCloud) -> 
     assert get(climate, lease).status is get(climate, long).status is LeaseStatus.TERMINATED
     tick(climate, clock)
     assert get(climate, lease).owes_hosts is False
+    assert lease_events.open_subleases(get(climate, long)) == {}
+    with pytest.raises(InvalidInput, match="Terminated leases can only be renamed"):
+        update.update(climate, MEMBER, long.id, Changes(end=clock.time + timedelta(hours=1)))
     assert set(cloud.pools()) == {"freepool"}
     assert check.differences(climate) == []
 

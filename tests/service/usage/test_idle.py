@@ -2,21 +2,28 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
+from sqlalchemy import Engine, text
+from tests.service.leases.test_repair import OF_A_NEWER_RELEASE
 
 from climate.cloud.fake import FakeCloud
 from climate.context import Climate
 from climate.domain.hosts.pools import Pool
 from climate.domain.lease import Lease
 from climate.domain.status import LeaseStatus
+from climate.service import housekeeping
 from climate.service.host_operations import pools
+from climate.service.leases import leases
 from climate.service.notifications import delivery
 from climate.service.notifications.delivery import Listing
 from climate.service.usage import round as usage
-from tests.conftest import ADMIN, MEMBER, Clock
+from climate.store.usage import idle_leases
+from tests.conftest import ADMIN, MEMBER, STRANGER, Clock
 from tests.service.capacity_factory import servers
 from tests.service.lease_actions import get, hosts_wanted, make, run_due
+from tests.service.subleases.steps import give, tick
 
 MINUTES = 10
 """CLIMATE_IDLE_WARNING in these tests."""
@@ -72,6 +79,16 @@ def test_a_pool_may_end_it_after_the_second_notice(watchful: Climate, clock: Clo
     assert len(notices(watchful)) == 3
 
 
+def test_the_count_of_a_lease_that_is_over_is_forgotten(watchful: Climate, clock: Clock, engine: Engine) -> None:
+    over, runs = started(watchful, clock), started(watchful, clock)
+    watch(watchful, clock, MINUTES + 1)
+    leases.delete(watchful, MEMBER, over.id)
+    run_due(watchful)
+    housekeeping.tidy(watchful)
+    with engine.connect() as conn:
+        assert list(conn.scalars(text("SELECT lease_id FROM idle_leases"))) == [runs.id]
+
+
 def test_a_server_on_any_host_resets_the_count(watchful: Climate, clock: Clock) -> None:
     pools.change(watchful, ADMIN, Pool.RESERVATION, {"idle": "release"})
     lease = started(watchful, clock)
@@ -108,3 +125,38 @@ def test_without_the_setting_nobody_is_warned(climate: Climate, clock: Clock) ->
     started(climate, clock)
     watch(climate, clock, 3 * MINUTES)
     assert notices(climate) == []
+
+
+def test_a_broken_lease_keeps_no_other_from_its_notices(watchful: Climate, clock: Clock, engine: Engine) -> None:
+    pools.change(watchful, ADMIN, Pool.RESERVATION, {"idle": "release"})
+    bad, good = started(watchful, clock), started(watchful, clock)
+    with engine.begin() as conn:
+        conn.execute(text(OF_A_NEWER_RELEASE), {"lease_id": bad.id})
+    watch(watchful, clock, 3 * MINUTES + 2)
+    assert notices(watchful) == ["lease.idle", "lease.idle", "lease.idle_ended"]
+    assert get(watchful, good).status is LeaseStatus.TERMINATED
+
+
+def test_a_lease_with_open_sub_leases_is_not_idle(watchful: Climate, clock: Clock) -> None:
+    pools.change(watchful, ADMIN, Pool.RESERVATION, {"idle": "release"})
+    lease = started(watchful, clock)
+    inner = give(watchful, clock, lease, start=4, hosts=1)
+    watch(watchful, clock, 4 * MINUTES)
+    assert (notices(watchful), get(watchful, lease).status) == ([], LeaseStatus.ACTIVE)
+    leases.delete(watchful, STRANGER, inner.id)
+    tick(watchful, clock)
+    watch(watchful, clock, 3 * MINUTES)
+    assert get(watchful, lease).status is LeaseStatus.TERMINATED
+
+
+def test_a_lease_that_cannot_be_ended_is_put_off(watchful: Climate, clock: Clock, engine: Engine) -> None:
+    pools.change(watchful, ADMIN, Pool.RESERVATION, {"idle": "release"})
+    lease = started(watchful, clock)
+    watch(watchful, clock, 2 * MINUTES + 2)
+    with engine.begin() as conn:
+        conn.execute(text("UPDATE leases SET name = 'forged' WHERE id = :id"), {"id": lease.id})
+    watch(watchful, clock, MINUTES)
+    with engine.connect() as conn:
+        assert idle_leases.due(conn, timedelta(minutes=MINUTES), clock.time, 9, 3) == []
+    watch(watchful, clock, MINUTES)
+    assert (notices(watchful), get(watchful, lease).status) == (["lease.idle", "lease.idle"], LeaseStatus.ACTIVE)

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from sqlalchemy import Engine, event, text
+from tests.service.leases.test_repair import OF_A_NEWER_RELEASE
 
 from climate.context import Climate
 from climate.domain.errors import ClimateError, NotFound
@@ -20,7 +21,7 @@ from climate.domain.lease import Lease
 from climate.domain.period import Period
 from climate.domain.planning.waiting import Entry, Rule
 from climate.domain.status import HoldState
-from climate.service.leases import leases
+from climate.service.leases import broken_leases, leases
 from climate.service.waiting_list import places
 from climate.service.waiting_list import round as waiting_round
 from climate.store.leases import waiting_list
@@ -278,3 +279,17 @@ def test_a_round_that_is_killed_before_a_commit_is_repeated(
     assert [get(climate, one).waits for one in line] == [False, False, True]
     assert nothing_is_promised_twice(climate)
     story_is_whole(climate)
+
+
+def test_a_broken_lease_keeps_no_other_waiting(climate: Climate, clock: Clock, engine: Engine) -> None:
+    blocker = make(climate, clock, hosts_wanted(ALL))
+    unread, odd, good = (queue(climate, clock, hosts_wanted(count)) for count in (1, 2, 3))
+    with engine.begin() as conn:
+        conn.execute(text(OF_A_NEWER_RELEASE), {"lease_id": unread.id})
+        conn.execute(text("UPDATE reservations SET spec = '[]' WHERE lease_id = :id"), {"id": odd.id})
+    leases.delete(climate, MEMBER, blocker.id)
+    assert waiting_round.run_round(climate) == [good.id]
+    for lease in (unread, odd):
+        broken_leases.repair_lease(climate, lease.id, "events")
+    clock.forward(minutes=2)
+    assert waiting_round.run_round(climate) == [unread.id, odd.id]
