@@ -54,12 +54,12 @@ def over() -> Select[tuple[UUID]]:
 
 
 def due(conn: Connection, now: datetime, limit: int) -> list[UUID]:
-    """Return leases from which hosts of sub-leases are to be taken by now, or warned of."""
+    """Return up to `limit` leases from which hosts of sub-leases are to be taken by now, or warned of, at random."""
     return list(conn.scalars(_DUE, {"now": now, "limit": limit}))
 
 
 def to_return(conn: Connection, limit: int) -> list[UUID]:
-    """Return sub-leases that are over and have not returned their hosts."""
+    """Return up to `limit` sub-leases that are over and have not returned their hosts, at random."""
     return list(conn.scalars(_OVER, {"limit": limit}))
 
 
@@ -70,8 +70,10 @@ def of_parent(conn: Connection, lease_id: UUID) -> list[UUID]:
 
 _OF = literal_column("parent ->> 'lease_id'", Text)
 _LIMIT = bindparam("limit", type_=Integer)
-_DUE = due_parents(bindparam("now", type_=Time)).distinct().limit(_LIMIT)
-_OVER = over().order_by(leases.c.id).limit(_LIMIT)
+# At random: leases that fail again and again must not keep others from their turn.
+_ALL_DUE = due_parents(bindparam("now", type_=Time)).distinct().subquery("due")
+_DUE = select(_ALL_DUE.c.lease_id).order_by(func.random()).limit(_LIMIT)
+_OVER = over().order_by(func.random()).limit(_LIMIT)
 _OF_PARENT = (
     select(leases.c.id)
     .where(leases.c.parent.is_not(None), bindparam("lease_id", type_=Text) == _OF, ~leases.c.gone)

@@ -39,7 +39,7 @@ def due_leases(now: ColumnElement[datetime]) -> Select[tuple[UUID]]:
 
 
 def due(conn: Connection, now: datetime, limit: int) -> list[UUID]:
-    """Return leases whose owner is to be warned by now, or that lose a host by now."""
+    """Return up to `limit` leases whose owner is to be warned by now, or that lose a host by now, at random."""
     return list(conn.scalars(_DUE, {"now": now, "limit": limit}))
 
 
@@ -54,4 +54,6 @@ _PLANNED = select(func.coalesce(func.sum(func.jsonb_array_length(reservations.c.
     text(PREEMPTED)
 )
 _COUNTS = select(_HELD.select_from(allocations).scalar_subquery(), _PLANNED.select_from(reservations).scalar_subquery())
-_DUE = due_leases(bindparam("now", type_=Time)).distinct().limit(bindparam("limit", type_=Integer))
+# At random: leases whose hosts cannot be taken must not keep others from their turn.
+_ALL_DUE = due_leases(bindparam("now", type_=Time)).distinct().subquery("due")
+_DUE = select(_ALL_DUE.c.lease_id).order_by(func.random()).limit(bindparam("limit", type_=Integer))
