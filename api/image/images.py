@@ -9,7 +9,7 @@ from werkzeug.exceptions import UnsupportedMediaType
 
 from api.body import read_json, read_object
 from api.compute import validation
-from api.image import image_body, image_query
+from api.image import image_body, image_query, upload_slots
 from api.image.access import find, own
 from api.image.image_view import view
 from api.image.imports import METHOD
@@ -113,7 +113,8 @@ def drop_tag(image_id: str, tag: str) -> tuple[str, int]:
 def upload(image_id: str) -> tuple[str, int]:
     """Upload the content of an image."""
     image = own(image_id)
-    images.upload(compute(), image.id, _content(), request.content_length or 0)
+    with upload_slots.slots().one_of(caller().project_id, request.content_length):
+        images.upload(compute(), image.id, _content(), request.content_length or 0)
     return "", 204
 
 
@@ -121,7 +122,8 @@ def upload(image_id: str) -> tuple[str, int]:
 def stage(image_id: str) -> tuple[str, int]:
     """Upload the content of an image for a later import."""
     image = own(image_id)
-    images.stage(compute(), image.id, _content(), request.content_length or 0)
+    with upload_slots.slots().one_of(caller().project_id, request.content_length):
+        images.stage(compute(), image.id, _content(), request.content_length or 0)
     return "", 204
 
 

@@ -3,8 +3,8 @@
 import re
 from concurrent.futures import ThreadPoolExecutor
 
-STREAMS = 2
-"""Uploads of images that a process receives at once."""
+STREAMS = 8
+"""Uploads of images that a process receives at once; one project has some of them at most: `api.image.upload_slots`."""
 REFUSALS = 2
 """Other requests with long bodies that a process refuses at once."""
 DOWNLOADS = 8
