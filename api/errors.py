@@ -28,6 +28,7 @@ STATUS: Mapping[type[Exception], int] = {
     errors.TooManyAttempts: 429,
     errors.TooManyRequests: 429,
     errors.Unavailable: 503,
+    errors.UnreadableLease: 503,
     errors.DiskFull: 507,
     ParseException: 400,
 }
@@ -77,6 +78,8 @@ def problem_of(error: Exception) -> Problem:
     if full:
         disk_watch().note(full)
         error = errors.DiskFull(f"{full[0].upper()}{full[1:]} is full; nothing was changed. {MAKE_ROOM}")
+    if isinstance(error, errors.UnreadableLease):
+        log.error("a lease cannot be read", lease_id=str(error.lease_id), exc_info=error)
     status = _status(type(error))
     if status is not None:
         details = getattr(error, "details", {})

@@ -148,6 +148,7 @@ def _exits() -> Mapping[type[Exception], int]:
         errors.PreconditionFailed: CONFLICT,
         errors.Unavailable: UNREACHABLE,
         errors.ClimateError: ERROR,
+        errors.UnreadableLease: ERROR,
         StoreError: ERROR,
     }
 

@@ -4,6 +4,7 @@
 """
 
 from collections.abc import Mapping
+from uuid import UUID
 
 
 class ClimateError(Exception):
@@ -52,6 +53,21 @@ class Conflict(ClimateError):
 
 class Tampered(Conflict):
     """Rows in the database differ from the journal."""
+
+
+class UnreadableLease(Exception):
+    """Raised for a lease whose rows this release cannot read.
+
+    It is no ClimateError: the request was right, and a round that meets one goes on with the next lease. The message
+    names no lease, since it may be one of another project.
+    """
+
+    def __init__(self, lease_id: UUID) -> None:
+        super().__init__(
+            "A lease has rows that this release cannot read: an administrator finds it with `climate journal check`, "
+            "and repairs it with `climate event mend`"
+        )
+        self.lease_id = lease_id
 
 
 class LeasesInTheWay(Conflict):

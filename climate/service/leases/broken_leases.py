@@ -9,7 +9,7 @@ from sqlalchemy.dialects.postgresql import ARRAY
 
 from climate.context import Climate
 from climate.database.connections import reading
-from climate.domain.errors import NotFound, Unavailable
+from climate.domain.errors import NotFound, Unavailable, UnreadableLease
 from climate.domain.lease import Lease, fold
 from climate.service.events.event_shares import queue_of
 from climate.service.transaction import run
@@ -36,7 +36,8 @@ def is_its_own(error: Exception) -> bool:
 
 def put_aside(climate: Climate, lease_id: UUID, error: Exception) -> None:
     """Exclude a lease from polling until it is repaired."""
-    reason = f"{type(error).__name__}: {getattr(error, 'orig', None) or error}"
+    cause = error.__cause__ if isinstance(error, UnreadableLease) and error.__cause__ else error
+    reason = f"{type(cause).__name__}: {getattr(cause, 'orig', None) or cause}"
     with climate.engine.begin() as conn:
         set_aside.put(conn, lease_id, climate.now(conn), " ".join(reason.split()))
     log.error("lease set aside; `climate event mend` repairs its rows", lease_id=str(lease_id), reason=reason[:300])

@@ -26,7 +26,7 @@ from sqlalchemy.exc import IntegrityError
 
 from climate.database.connections import Insert
 from climate.database.sql_arrays import in_parameter
-from climate.domain.errors import Conflict, InvalidInput, NotFound
+from climate.domain.errors import Conflict, InvalidInput, NotFound, UnreadableLease
 from climate.domain.events.event import Event
 from climate.domain.events.event_share import Share
 from climate.domain.facts import AddressHold, AmountHold, Fact, Hold
@@ -399,6 +399,13 @@ _LOCK_OF_EVENT = locks.ordered(select(leases.c.id).where(leases.c.id == _OWNER),
 
 
 def _lease(row: Row[*tuple[object, ...]]) -> Lease:
+    try:
+        return _of_row(row)
+    except Exception as error:  # whatever is wrong with a row, its reader has to know of which lease it is
+        raise UnreadableLease(row.id) from error
+
+
+def _of_row(row: Row[*tuple[object, ...]]) -> Lease:
     own, scheduled, *held = row.parts
     holds, addresses, pools, amounts = (_by_reservation(one) if one else _NOTHING for one in held)
     return Lease(

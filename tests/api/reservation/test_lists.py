@@ -2,11 +2,14 @@
 
 from typing import Any
 from urllib.parse import urlsplit
+from uuid import UUID
 
 import pytest
+from sqlalchemy import text
 
 from climate.cloud import Refused
 from climate.context import Climate
+from climate.service.leases import broken_leases
 from tests.api.reservation.api_clients import V1, Person, run_due
 from tests.conftest import Clock
 
@@ -56,6 +59,25 @@ def test_others_see_their_own(stranger: Person, three: list[dict[str, Any]]) -> 
     assert stranger("GET", "/leases?project_id=project").status_code == 403
     answer = stranger("GET", f"/leases?marker={three[0]['id']}")
     assert answer.status_code == 400
+
+
+def test_a_lease_that_cannot_be_read_is_a_refusal_in_words(
+    member: Person, stranger: Person, admin: Person, three: list[dict[str, Any]], climate: Climate
+) -> None:
+    bad, *good = [UUID(lease["id"]) for lease in three]
+    with climate.engine.begin() as conn:
+        conn.execute(text("UPDATE events SET kind = 'praise_lease' WHERE lease_id = :id AND seq = 60"), {"id": bad})
+    for person, path in ((member, "/leases"), (admin, "/leases"), (admin, f"/leases/{bad}"), (admin, "/events")):
+        answer = person("GET", path)
+        assert (answer.status_code, "`climate event mend`" in answer.text, str(bad) in answer.text) == (
+            503,
+            True,
+            False,
+        )
+    assert [lease["name"] for lease in stranger.get("/leases")["leases"]] == ["theirs"]
+    assert member.get(f"/leases/{good[0]}")["lease"]["name"] == "two"
+    broken_leases.repair_lease(climate, bad, "events")
+    assert len(member.get("/leases")["leases"]) == 3
 
 
 def walk(person: Person, path: str, key: str) -> list[dict[str, Any]]:

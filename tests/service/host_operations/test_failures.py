@@ -5,7 +5,6 @@ from dataclasses import replace
 
 import pytest
 from sqlalchemy import Engine, text
-from tests.service.leases.test_repair import OF_A_NEWER_RELEASE
 
 from climate.cloud import FAILED, FREEPOOL, CloudError
 from climate.cloud.fake import FakeCloud
@@ -24,6 +23,7 @@ from tests.conftest import ADMIN, MEMBER, Clock, cloud_host
 from tests.scenarios.test_statement_counts import cost, counted
 from tests.service.host_rounds import fall_ill, pass_time, place, pool_of, recover, told
 from tests.service.lease_actions import get, held, hosts_wanted, make, run_due
+from tests.service.leases.test_broken_leases import OF_A_NEWER_RELEASE
 
 
 def test_a_host_that_is_down_for_a_while_has_failed_and_comes_back(climate: Climate, clock: Clock) -> None:

@@ -6,7 +6,6 @@ from datetime import timedelta
 
 import pytest
 from sqlalchemy import Engine, text
-from tests.service.leases.test_repair import OF_A_NEWER_RELEASE
 
 from climate.cloud.fake import FakeCloud
 from climate.context import Climate
@@ -23,6 +22,7 @@ from climate.store.usage import idle_leases
 from tests.conftest import ADMIN, MEMBER, STRANGER, Clock
 from tests.service.capacity_factory import servers
 from tests.service.lease_actions import get, hosts_wanted, make, run_due
+from tests.service.leases.test_broken_leases import OF_A_NEWER_RELEASE
 from tests.service.subleases.steps import give, tick
 
 MINUTES = 10

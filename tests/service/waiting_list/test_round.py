@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 from sqlalchemy import Engine, event, text
-from tests.service.leases.test_repair import OF_A_NEWER_RELEASE
 
 from climate.context import Climate
 from climate.domain.errors import ClimateError, NotFound
@@ -32,6 +31,7 @@ from tests.domain.planning.test_waiting import Cluster, follow_the_rule
 from tests.scenarios.test_races import at_once, nothing_is_promised_twice
 from tests.scenarios.test_statement_counts import cost, counted
 from tests.service.lease_actions import get, held, hosts_wanted, make, run_due
+from tests.service.leases.test_broken_leases import OF_A_NEWER_RELEASE
 from tests.service.waiting_list.test_entries import ALL, queue, story_is_whole
 
 
