@@ -10,7 +10,6 @@ from sqlalchemy import (
     ColumnElement,
     Connection,
     FromClause,
-    Row,
     Select,
     Table,
     Uuid,
@@ -26,24 +25,19 @@ from sqlalchemy.exc import IntegrityError
 
 from climate.database.connections import Insert
 from climate.database.sql_arrays import in_parameter
-from climate.domain.errors import Conflict, InvalidInput, NotFound, UnreadableLease
+from climate.domain.errors import Conflict, InvalidInput, NotFound
 from climate.domain.events.event import Event
-from climate.domain.events.event_share import Share
 from climate.domain.facts import AddressHold, AmountHold, Fact, Hold
 from climate.domain.lease import Lease, Reservation, fold
 from climate.domain.period import Period
-from climate.domain.planning.preemption import Preemption
 from climate.domain.policy import Caller
-from climate.domain.sharing.sharing import NOT_SHARED, Sharing
-from climate.domain.sharing.sublease import Sublet
-from climate.domain.sharing.sublease_facts import ParentLease
-from climate.domain.status import EventKind, EventStatus, HoldState, LeaseStatus
+from climate.domain.status import EventStatus, HoldState, LeaseStatus
 from climate.store import locks
 from climate.store.db_errors import constraint
-from climate.store.journal import fact_codec, journal
+from climate.store.journal import journal
 from climate.store.leases import healing_waits, tampering
-from climate.store.leases import parts as lease_parts
 from climate.store.leases import rows as lease_rows
+from climate.store.leases.rows import lease_of
 from climate.store.tables.floating_ips import floating_allocations, floating_ips
 from climate.store.tables.inventories import inventory_allocations
 from climate.store.tables.leases import allocations, events, has, lease_pools, leases, reservations, shared_with
@@ -139,7 +133,7 @@ def get(
     row = conn.execute(_WHOLE.where(*wanted)).one_or_none()
     if row is None:
         raise NotFound(f"Object with {{'lease_id': '{lease_id}'}} not found")
-    return _lease(row)
+    return lease_of(row)
 
 
 def _readable(reader: Caller) -> ColumnElement[bool]:
@@ -158,24 +152,24 @@ def lock(conn: Connection, ids: Iterable[UUID]) -> list[Lease]:
 
 def get_many(conn: Connection, ids: Iterable[UUID]) -> dict[UUID, Lease]:
     """Return leases by id, including deleted ones."""
-    return {row.id: _lease(row) for row in conn.execute(_BY_IDS, {"ids": list(ids)})}
+    return {row.id: lease_of(row) for row in conn.execute(_BY_IDS, {"ids": list(ids)})}
 
 
 def all_of(conn: Connection) -> Iterable[Lease]:
     """Yield all leases, including deleted ones, in the order of their ids; read in batches."""
     for row in conn.execute(_WHOLE.order_by(leases.c.id), execution_options={"yield_per": 500}):
-        yield _lease(row)
+        yield lease_of(row)
 
 
 def of_event(conn: Connection, event_id: UUID) -> Lease:
     """Return the lease of an event, not locked."""
-    return _lease(conn.execute(_OF_EVENT, {"event_id": event_id}).one())
+    return lease_of(conn.execute(_OF_EVENT, {"event_id": event_id}).one())
 
 
 def of_events(conn: Connection, event_ids: Iterable[UUID]) -> dict[UUID, Lease]:
     """Return the leases of events, not locked, by the ids of these events."""
     wanted = set(event_ids)
-    owners = [_lease(row) for row in conn.execute(_OF_EVENTS, {"event_ids": list(wanted)})]
+    owners = [lease_of(row) for row in conn.execute(_OF_EVENTS, {"event_ids": list(wanted)})]
     return {event.id: lease for lease in owners for event in lease.events if event.id in wanted}
 
 
@@ -230,7 +224,7 @@ def of_reservation(conn: Connection, reservation_id: UUID) -> Lease | None:
     """Return the lease of a reservation, deleted or not."""
     owner = select(reservations.c.lease_id).where(reservations.c.id == reservation_id).scalar_subquery()
     row = conn.execute(_WHOLE.where(leases.c.id == owner)).one_or_none()
-    return _lease(row) if row else None
+    return lease_of(row) if row else None
 
 
 def of_resource(conn: Connection, resource_id: str) -> Lease | None:
@@ -242,7 +236,7 @@ def of_resource(conn: Connection, resource_id: str) -> Lease | None:
         .scalar_subquery()
     )
     row = conn.execute(_WHOLE.where(leases.c.id == owner)).one_or_none()
-    return _lease(row) if row else None
+    return lease_of(row) if row else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,7 +273,7 @@ def listed(conn: Connection, wanted: Listing) -> list[Lease]:
             for condition in (leases.c.project_id == reader.project_id, shared)
         ]
         chosen = _WHOLE.where(leases.c.id.in_(union(*(one.subquery().select() for one in both))))
-    return [_lease(row) for row in conn.execute(chosen.order_by(*order).limit(wanted.limit)).all()]
+    return [lease_of(row) for row in conn.execute(chosen.order_by(*order).limit(wanted.limit)).all()]
 
 
 def _conditions(conn: Connection, wanted: Listing) -> list[ColumnElement[bool]]:
@@ -347,11 +341,11 @@ _RESERVATION_COLUMNS = (
     "id resource_type spec resource_id exists_before_start missing resources_changed parts preemptions sublets"
 )
 _RESERVATION = [reservations.c[name] for name in _RESERVATION_COLUMNS.split()]
-"""Columns in the order in which `_reservation` reads them."""
+"""Columns in the order in which `climate.store.leases.rows` reads them."""
 
 _EVENT_COLUMNS = "id kind due_at run_at status outcome reason attempts token first_claimed_at updated_at name shares"
 _EVENT = [events.c[name] for name in _EVENT_COLUMNS.split()]
-"""Columns in the order in which `_event` reads them."""
+"""Columns in the order in which `climate.store.leases.rows` reads them."""
 
 _PARTS = (
     _gathered(reservations, [reservations.c.position], *_RESERVATION),
@@ -386,7 +380,7 @@ _PARTS = (
 )
 
 _WHOLE: Select[*tuple[object, ...]] = select(leases, func.json_build_array(*_PARTS).label("parts"))
-"""Whole leases in one statement, with all their parts as one JSON list, in the order in which `_lease` reads them."""
+"""Whole leases in one statement, with all their parts as one JSON list, in the order in which `lease_of` reads them."""
 
 _OWNER = select(events.c.lease_id).where(events.c.id == bindparam("event_id", type_=Uuid)).scalar_subquery()
 _BY_IDS = _WHOLE.where(in_parameter(leases.c.id, "ids"))
@@ -396,109 +390,4 @@ _OF_EVENT = _WHOLE.where(leases.c.id == _OWNER)
 
 # As in `get`, read the rest in a later statement.
 _LOCK_OF_EVENT = locks.ordered(select(leases.c.id).where(leases.c.id == _OWNER), leases.c.id)
-
-
-def _lease(row: Row[*tuple[object, ...]]) -> Lease:
-    try:
-        return _of_row(row)
-    except Exception as error:  # whatever is wrong with a row, its reader has to know of which lease it is
-        raise UnreadableLease(row.id) from error
-
-
-def _of_row(row: Row[*tuple[object, ...]]) -> Lease:
-    own, scheduled, *held = row.parts
-    holds, addresses, pools, amounts = (_by_reservation(one) if one else _NOTHING for one in held)
-    return Lease(
-        id=row.id,
-        name=row.name,
-        project_id=row.project_id,
-        user_id=row.user_id,
-        period=Period(row.start_date, row.end_date),
-        reservations=tuple(
-            _reservation(
-                r,
-                tuple(Hold(host, _period(start, end), slots) for host, start, end, slots in holds.get(r[0], ())),
-                tuple(AddressHold(n, address, _period(*during)) for n, address, *during in addresses.get(r[0], ())),
-                next((aggregate_id for (aggregate_id,) in pools.get(r[0], ())), None),
-                tuple(AmountHold(n, amount, _period(*during)) for n, amount, *during in amounts.get(r[0], ())),
-            )
-            for r in own or ()
-        ),
-        events=tuple(_event(e) for e in scheduled or ()),
-        created_at=row.created_at,
-        updated_at=row.updated_at,
-        deleting=row.deleting,
-        gone=row.gone,
-        version=row.version,
-        series_id=row.series_id,
-        sharing=fact_codec.decode_all(Sharing, [row.sharing])[0] if row.sharing else NOT_SHARED,
-        parent=fact_codec.decode_all(ParentLease, [row.parent])[0] if row.parent else None,
-    )
-
-
-_NOTHING: Mapping[str, list[list[Any]]] = {}
-
-
-def _by_reservation(rows: Sequence[Sequence[Any]]) -> Mapping[str, list[list[Any]]]:
-    """Return the other fields of the rows by their first one, the id of the reservation."""
-    by_reservation: dict[str, list[list[object]]] = {}
-    for reservation_id, *fields in rows:
-        by_reservation.setdefault(reservation_id, []).append(fields)
-    return by_reservation
-
-
-def _period(start: str, end: str) -> Period:
-    return Period(_time(start), _time(end))
-
-
-def _reservation(
-    row: Sequence[Any],
-    holds: tuple[Hold, ...],
-    addresses: tuple[AddressHold, ...],
-    aggregate_id: int | None,
-    amounts: tuple[AmountHold, ...],
-) -> Reservation:
-    reservation_id, resource_type, spec, resource_id, exists_before_start, missing, changed, parts, *taken = row
-    return Reservation(
-        id=UUID(reservation_id),
-        resource_type=resource_type,
-        spec=spec,
-        resource_id=resource_id,
-        holds=holds,
-        exists_before_start=exists_before_start,
-        missing=missing,
-        resources_changed=changed,
-        addresses=addresses,
-        parts=tuple(map(lease_parts.read, parts)),
-        aggregate_id=aggregate_id,
-        amounts=amounts,
-        preemptions=fact_codec.decode_all(Preemption, taken[0]),
-        sublets=fact_codec.decode_all(Sublet, taken[1]),
-    )
-
-
-def _event(row: Sequence[Any]) -> Event:
-    event_id, kind, due_at, run_at, status, outcome, reason, attempts, token, first_claimed, updated, name, shares = row
-    due = _time(due_at)
-    return Event(
-        UUID(event_id),
-        _KINDS.get(kind) or EventKind(kind),
-        due,
-        due if run_at == due_at else _time(run_at),
-        _STATUSES.get(status) or EventStatus(status),
-        outcome,
-        reason,
-        attempts,
-        token,
-        _time(first_claimed) if first_claimed else None,
-        _time(updated) if updated else None,
-        name,
-        tuple(Share(**share) for share in shares) if shares else (),
-    )
-
-
-_time = datetime.fromisoformat
-# A mapping is much quicker than a call of the enumeration, and lists have many events.
-_KINDS = {str(kind): kind for kind in EventKind}
-_STATUSES = {str(status): status for status in EventStatus}
 _LEASE_STATUSES = frozenset(str(status) for status in LeaseStatus)

@@ -1,18 +1,29 @@
-"""Leases as rows, and the single statement that writes any number of them."""
+"""Leases as rows: read from them, and written by a single statement for any number of leases."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
 from functools import cache
 from typing import Any
 from uuid import UUID
 
 from sqlalchemy import BigInteger, Connection, Table, Text, TextClause, TextualSelect, column, delete, text, tuple_
+from sqlalchemy import Row as StoredRow
 
 from climate.database.connections import Insert
-from climate.domain.lease import Lease
-from climate.domain.planning.preemption import is_preemptible
-from climate.domain.status import EventKind
+from climate.domain.errors import UnreadableLease
+from climate.domain.events.event import Event
+from climate.domain.events.event_share import Share
+from climate.domain.facts import AddressHold, AmountHold, Hold
+from climate.domain.lease import Lease, Reservation
+from climate.domain.period import Period
+from climate.domain.planning.preemption import Preemption, is_preemptible
+from climate.domain.sharing.sharing import NOT_SHARED, Sharing
+from climate.domain.sharing.sublease import Sublet
+from climate.domain.sharing.sublease_facts import ParentLease
+from climate.domain.status import EventKind, EventStatus
 from climate.store.journal import fact_codec
+from climate.store.leases import parts as lease_parts
 from climate.store.tables.floating_ips import floating_allocations
 from climate.store.tables.inventories import inventory_allocations
 from climate.store.tables.leases import allocations, events, journal, leases, reservations
@@ -274,3 +285,109 @@ def _saving(names: Sequence[str], rowless: bool, pools: str = "") -> TextClause 
     statement = text(f"WITH {', '.join(parts)} {last}" if parts else last)
     # With its columns declared, the description of its result is made once.
     return statement.columns(column("name", Text), column("id", BigInteger)) if pools else statement
+
+
+def lease_of(row: StoredRow[*tuple[object, ...]]) -> Lease:
+    """Return the lease of a row of `leases` with its parts; raise UnreadableLease if this release cannot read it."""
+    try:
+        return _of_row(row)
+    except Exception as error:  # whatever is wrong with a row, its reader has to know of which lease it is
+        raise UnreadableLease(row.id) from error
+
+
+def _of_row(row: StoredRow[*tuple[object, ...]]) -> Lease:
+    own, scheduled, *held = row.parts
+    holds, addresses, pools, amounts = (_by_reservation(one) if one else _NOTHING for one in held)
+    return Lease(
+        id=row.id,
+        name=row.name,
+        project_id=row.project_id,
+        user_id=row.user_id,
+        period=Period(row.start_date, row.end_date),
+        reservations=tuple(
+            _reservation(
+                r,
+                tuple(Hold(host, _period(start, end), slots) for host, start, end, slots in holds.get(r[0], ())),
+                tuple(AddressHold(n, address, _period(*during)) for n, address, *during in addresses.get(r[0], ())),
+                next((aggregate_id for (aggregate_id,) in pools.get(r[0], ())), None),
+                tuple(AmountHold(n, amount, _period(*during)) for n, amount, *during in amounts.get(r[0], ())),
+            )
+            for r in own or ()
+        ),
+        events=tuple(_event(e) for e in scheduled or ()),
+        created_at=row.created_at,
+        updated_at=row.updated_at,
+        deleting=row.deleting,
+        gone=row.gone,
+        version=row.version,
+        series_id=row.series_id,
+        sharing=fact_codec.decode_all(Sharing, [row.sharing])[0] if row.sharing else NOT_SHARED,
+        parent=fact_codec.decode_all(ParentLease, [row.parent])[0] if row.parent else None,
+    )
+
+
+_NOTHING: Mapping[str, list[list[Any]]] = {}
+
+
+def _by_reservation(rows: Sequence[Sequence[Any]]) -> Mapping[str, list[list[Any]]]:
+    """Return the other fields of the rows by their first one, the id of the reservation."""
+    by_reservation: dict[str, list[list[object]]] = {}
+    for reservation_id, *fields in rows:
+        by_reservation.setdefault(reservation_id, []).append(fields)
+    return by_reservation
+
+
+def _period(start: str, end: str) -> Period:
+    return Period(_time(start), _time(end))
+
+
+def _reservation(
+    row: Sequence[Any],
+    holds: tuple[Hold, ...],
+    addresses: tuple[AddressHold, ...],
+    aggregate_id: int | None,
+    amounts: tuple[AmountHold, ...],
+) -> Reservation:
+    reservation_id, resource_type, spec, resource_id, exists_before_start, missing, changed, parts, *taken = row
+    return Reservation(
+        id=UUID(reservation_id),
+        resource_type=resource_type,
+        spec=spec,
+        resource_id=resource_id,
+        holds=holds,
+        exists_before_start=exists_before_start,
+        missing=missing,
+        resources_changed=changed,
+        addresses=addresses,
+        parts=tuple(map(lease_parts.read, parts)),
+        aggregate_id=aggregate_id,
+        amounts=amounts,
+        preemptions=fact_codec.decode_all(Preemption, taken[0]),
+        sublets=fact_codec.decode_all(Sublet, taken[1]),
+    )
+
+
+def _event(row: Sequence[Any]) -> Event:
+    event_id, kind, due_at, run_at, status, outcome, reason, attempts, token, first_claimed, updated, name, shares = row
+    due = _time(due_at)
+    return Event(
+        UUID(event_id),
+        _KINDS.get(kind) or EventKind(kind),
+        due,
+        due if run_at == due_at else _time(run_at),
+        _STATUSES.get(status) or EventStatus(status),
+        outcome,
+        reason,
+        attempts,
+        token,
+        _time(first_claimed) if first_claimed else None,
+        _time(updated) if updated else None,
+        name,
+        tuple(Share(**share) for share in shares) if shares else (),
+    )
+
+
+_time = datetime.fromisoformat
+# A mapping is much quicker than a call of the enumeration, and lists have many events.
+_KINDS = {str(kind): kind for kind in EventKind}
+_STATUSES = {str(status): status for status in EventStatus}
