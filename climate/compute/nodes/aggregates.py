@@ -9,6 +9,7 @@ service, and the engine leaves them alone.
 from collections.abc import Mapping, Sequence
 
 from sqlalchemy import Connection
+from sqlalchemy.exc import IntegrityError
 
 from climate.compute.audit import AGGREGATE, Change
 from climate.compute.context import Compute
@@ -54,7 +55,12 @@ def update(compute: Compute, aggregate_id: int, name: str | None = None, zone: s
         wanted = name or aggregate.name
         if wanted != aggregate.name:
             _check_rename(conn, aggregate, wanted)
-        _write(conn, aggregate, wanted, dict(aggregate.metadata) | ({} if zone is None else {ZONE: zone}))
+        try:
+            _write(conn, aggregate, wanted, dict(aggregate.metadata) | ({} if zone is None else {ZONE: zone}))
+        except IntegrityError:
+            if wanted == aggregate.name:
+                raise
+            raise _taken(wanted) from None  # another aggregate got the name since it was checked
         return _changed(compute, conn, aggregate_id, aggregate)
 
 

@@ -15,6 +15,7 @@ from climate.compute.models.aggregate import ORDINARY, POOL, Aggregate
 from climate.compute.models.node import FREEPOOL
 from climate.compute.nodes import aggregates
 from climate.compute.reservations import pools as lending
+from climate.compute.store.nodes import aggregates as rows
 from climate.compute.store.nodes import scheduler_snapshot
 from tests import lock_waits
 from tests.compute.cloud_factory import SERVICE, TINY, Place, node, place
@@ -292,6 +293,18 @@ def test_an_ordinary_aggregate_is_not_renamed_to_a_pool_without_owner(cloud: Com
     with pytest.raises(Conflict, match=f"{name} is the name of a pool"):
         aggregates.update(cloud, made.id, name)
     assert (aggregates.get(cloud, made.id).kind, aggregates.get(cloud, made.id).nodes) == (ORDINARY, ("n1",))
+
+
+def test_a_name_that_another_aggregate_gets_meanwhile_is_taken(cloud: Compute) -> None:
+    made = aggregates.create(cloud, "a")
+    with cloud.engine.connect() as conn, ThreadPoolExecutor(1) as other:
+        rows.insert(conn, "b", ORDINARY, {})
+        renaming = other.submit(aggregates.update, cloud, made.id, "b")
+        lock_waits.await_blocked(cloud.engine, renaming.done)
+        conn.commit()
+        with pytest.raises(Conflict, match="Aggregate b already exists"):
+            renaming.result()
+    assert aggregates.get(cloud, made.id).name == "a"
 
 
 def test_a_pool_that_a_node_enters_meanwhile_is_not_deleted(cloud: Compute) -> None:
