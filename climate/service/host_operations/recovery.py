@@ -11,7 +11,7 @@ from sqlalchemy import Connection
 
 from climate.cloud import FREEPOOL, CloudError, Fenced, NotYet
 from climate.context import Climate
-from climate.domain.errors import Conflict, NotFound
+from climate.domain.errors import Conflict, NotFound, UnreadableLease
 from climate.domain.facts import HostMoved
 from climate.domain.hosts import pools
 from climate.domain.hosts.pools import HostPlace, OnEnd, Pool
@@ -21,7 +21,6 @@ from climate.domain.policy import Caller
 from climate.domain.status import EventKind
 from climate.service.host_operations.round_settings import HANDS_ON
 from climate.service.hosts import lease_transitions, reconcile
-from climate.service.leases import broken_leases
 from climate.service.notifications import delivery
 from climate.service.transaction import run
 from climate.store import locks
@@ -115,13 +114,9 @@ def _readable(conn: Connection, lease_ids: Sequence[UUID]) -> Mapping[UUID, Leas
     """Return the leases without those whose rows are broken: their hosts stay until the rows are repaired."""
     try:
         return leases.get_many(conn, lease_ids) if lease_ids else {}
-    except Exception as error:
-        if not broken_leases.is_its_own(error):
-            raise
-        if len(lease_ids) == 1:
-            log.exception("host return postponed: its lease is broken", lease_id=str(lease_ids[0]))
-            return {}
-    return {key: lease for lease_id in lease_ids for key, lease in _readable(conn, [lease_id]).items()}
+    except UnreadableLease as error:
+        log.exception("host return postponed: its lease is broken", lease_id=str(error.lease_id))
+        return _readable(conn, [one for one in lease_ids if one != error.lease_id])
 
 
 def _return_host(climate: Climate, returning: _Returning, back: Return, lease_pools: LeasePools) -> bool:
