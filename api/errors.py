@@ -41,6 +41,7 @@ DRAINED = 16 * 1024 * 1024
 DRAIN_SECONDS = 2.0
 """Time in which they are read: a client that sends slowly holds no thread for longer."""
 _PIECE = 8192
+"""Bytes that one read waits for: the time is looked at between two reads."""
 
 MAKE_ROOM = "An operator has to free some space."
 

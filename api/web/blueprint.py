@@ -9,7 +9,7 @@ from flask.typing import ResponseReturnValue
 from werkzeug.exceptions import NotFound
 
 from api import auth, errors
-from api.request_context import caller, climate
+from api.request_context import caller, climate, is_authenticated
 from api.web import error_pages, protection, sessions
 from climate.domain import policy
 from climate.domain.errors import NotAuthenticated
@@ -93,7 +93,7 @@ def _leave(response: Response) -> Response:
 @blueprint.errorhandler(Exception)
 def _failed(error: Exception) -> Response:
     problem = errors.problem_of(error)
-    if problem.status == 401 and "caller" in g:
+    if problem.status == 401 and is_authenticated():
         return to_sign_in()
     return error_pages.render(problem)
 

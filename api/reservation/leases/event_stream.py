@@ -67,7 +67,7 @@ def answer(viewer: Caller, query: Read) -> Response:
     show = partial(_shown, viewer=viewer, lease_id=query.get("lease"))
     hand_over = getattr(request.environ.get("gunicorn.socket"), "hand_over", None)
     if hand_over is None or query["once"]:
-        return Response(_so_far(after, show), content_type=MEDIA_TYPE, headers={"Cache-Control": "no-store"})
+        return Response(_so_far(after, show), content_type=MEDIA_TYPE)
     streams = cast("EventStreams[Change]", current_app.extensions[STREAMS])
     streams.admit(viewer.user_id)
     streams.take(Stream(hand_over(), viewer.user_id, show, after))
