@@ -8,7 +8,7 @@ from api import create_app
 from climate import bootstrap, log_setup
 from climate.settings import Settings
 from climate.web import LAST_REVOCATION
-from climate.web.request_pools import BESIDE
+from climate.web.thread_pools import BESIDE
 
 
 def application() -> Flask:

@@ -31,7 +31,7 @@ from climate.domain.hosts.pools import Deadline, OnEnd, Pool
 from climate.domain.hosts.requirements import AllOf, Requirement
 from climate.domain.lease import Reservation
 from climate.domain.planning.preemption import is_preemptible
-from climate.domain.spec import Spec
+from climate.domain.reservation_spec import Spec
 from climate.plugin import CLOUD_POOLS, HOSTS, TERMS, Allocation, Ask, Lent, Offer
 from climate.plugin.schema_fields import Count, grace_period, is_cell, is_requirement
 from climate.store import locks

@@ -12,7 +12,7 @@ from climate.domain.availability.demands import Horizon, SharedDemand
 from climate.domain.errors import Conflict, InvalidInput
 from climate.domain.facts import FOREVER, AmountHold
 from climate.domain.period import Period
-from climate.domain.spec import Spec
+from climate.domain.reservation_spec import Spec
 from climate.plugin import INVENTORIES, Allocation, Ask, Lent, Offer, with_grace
 from climate.plugin.schema_fields import Count, grace_period
 from climate.store.allocation import candidates, free_times, inventories

@@ -11,7 +11,7 @@ from climate.cloud import FloatingIps
 from climate.domain.availability.demands import Horizon, WholeDemand
 from climate.domain.errors import Conflict, InvalidInput
 from climate.domain.facts import AddressHold
-from climate.domain.spec import Spec
+from climate.domain.reservation_spec import Spec
 from climate.plugin import ADDRESSES, Allocation, Ask, Lent, Offer, with_grace
 from climate.plugin.schema_fields import Count, grace_period
 from climate.store.allocation import candidates, floating_ips, free_times

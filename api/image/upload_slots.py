@@ -1,4 +1,4 @@
-"""Uploads of images at once: one project leaves threads of a web process to the others."""
+"""Limit of the uploads of one project at once, which leaves threads of a web process to other projects."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from flask import Flask, current_app
 
 from climate.domain.errors import TooManyRequests
 from climate.web.request_framing import LONGEST_BODY
-from climate.web.request_pools import STREAMS
+from climate.web.thread_pools import STREAMS
 
 MOST_OF_PROJECT = STREAMS - 2
 """Uploads of one project that a web process receives at once."""

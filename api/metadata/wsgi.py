@@ -5,7 +5,7 @@ from flask import Flask
 from api.metadata import create_app
 from climate import bootstrap, log_setup
 from climate.settings import Settings, environment
-from climate.web.request_pools import BESIDE
+from climate.web.thread_pools import BESIDE
 
 
 def application() -> Flask:

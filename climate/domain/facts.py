@@ -13,9 +13,9 @@ from uuid import UUID
 
 from climate.domain.period import Period
 from climate.domain.planning.preemption_facts import PreemptionFact
+from climate.domain.reservation_spec import Spec
 from climate.domain.sharing.sharing import Sharing, SharingChanged
 from climate.domain.sharing.sublease_facts import ParentLease, SubleaseFact
-from climate.domain.spec import Spec
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,10 +18,10 @@ from climate.domain.facts import AddressHold, AmountHold, Fact, Hold
 from climate.domain.period import Period
 from climate.domain.planning import preemption
 from climate.domain.planning.preemption_facts import HostPreempted, LeasePreempted, PreemptionPlanned, PreemptionWarned
+from climate.domain.reservation_spec import Spec
 from climate.domain.sharing import sublease
 from climate.domain.sharing.sharing import NOT_SHARED, Sharing, SharingChanged
 from climate.domain.sharing.sublease_facts import ParentLease, SubleaseFact, SubletFact
-from climate.domain.spec import Spec
 from climate.domain.status import (
     CANCELLED,
     DONE,

@@ -36,7 +36,7 @@ from climate.domain.hosts.pools import Pool
 from climate.domain.lease import Reservation
 from climate.domain.period import Period
 from climate.domain.policy import Caller
-from climate.domain.spec import Spec
+from climate.domain.reservation_spec import Spec
 from climate.entry_points import installed as entry_points_of
 from climate.settings import SettingError, Settings
 from climate.store.allocation.candidates import Candidates

@@ -16,7 +16,7 @@ from climate.domain.hosts.capacity import Order, Size, Use, group_id
 from climate.domain.hosts.flavor_demand import Demand
 from climate.domain.hosts.requirements import Requirement
 from climate.domain.lease import Reservation
-from climate.domain.spec import Spec
+from climate.domain.reservation_spec import Spec
 from climate.plugin import HOSTS, Allocation, Ask, Lent, Offer, with_grace
 from climate.store import locks
 from climate.store.allocation import candidates, capacity, free_times

@@ -25,7 +25,7 @@ from climate.web import garbage
 from climate.web.accept_turns import AcceptsInTurn
 from climate.web.refusals import LATE, LONG_HEAD, RefusesInJson, answer
 from climate.web.request_framing import Arrival, Framing
-from climate.web.request_pools import RequestPools
+from climate.web.thread_pools import ThreadPools
 
 HEAD_SECONDS = 20.0
 """Time for a head to arrive after its first byte, in seconds."""
@@ -262,7 +262,7 @@ class BufferingWorker(RefusesInJson, AcceptsInTurn, ThreadWorker):  # type: igno
         self._counting = Lock()
         self._looked = 0.0
         self._notified = -NOTIFY_SECONDS
-        self._pools = RequestPools()
+        self._pools = ThreadPools()
 
     def load_wsgi(self) -> None:
         """Load the application, and search for cycles of garbage rarely from then on."""

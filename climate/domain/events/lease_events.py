@@ -18,8 +18,8 @@ from climate.domain.events.event import Event
 from climate.domain.facts import Fact, PlannedEvent
 from climate.domain.lease import Lease
 from climate.domain.period import Period
+from climate.domain.reservation_spec import Spec
 from climate.domain.sharing import sublease
-from climate.domain.spec import Spec
 from climate.domain.status import (
     CANCELLED,
     DONE,

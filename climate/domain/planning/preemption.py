@@ -12,7 +12,7 @@ from uuid import UUID
 from climate.domain.facts import Hold
 from climate.domain.period import Period
 from climate.domain.planning.preemption_facts import HostPreempted, PreemptionPlanned, PreemptionWarned
-from climate.domain.spec import Spec
+from climate.domain.reservation_spec import Spec
 
 FIELD = "preemptible"
 """Key of a reservation's spec."""

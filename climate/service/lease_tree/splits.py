@@ -13,7 +13,7 @@ from climate.domain.errors import ClimateError, InvalidInput, InvalidRequirement
 from climate.domain.facts import PlannedPart
 from climate.domain.planning.preemption import is_preemptible
 from climate.domain.policy import Caller
-from climate.domain.spec import Spec
+from climate.domain.reservation_spec import Spec
 from climate.service.lease_tree import parts as lease_parts
 from climate.service.leases import leases
 from climate.service.leases.leases import Order

@@ -20,8 +20,8 @@ from climate.domain.period import Period
 from climate.domain.planning import holds
 from climate.domain.planning.preemption import is_preemptible
 from climate.domain.policy import Caller, require
+from climate.domain.reservation_spec import Spec
 from climate.domain.sharing.sharing import NOT_SHARED, Sharing
-from climate.domain.spec import Spec
 from climate.plugin import Ask
 from climate.service.admission import admission as granting
 from climate.service.admission import enforcement

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from sqlalchemy import ARRAY, BigInteger, Connection, func, literal, select, true
 
-from climate.domain.spec import Spec
+from climate.domain.reservation_spec import Spec
 from climate.store.tables.leases import allocations, in_force, leases, reservations
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from climate.web.request_pools import RequestPools
+from climate.web.thread_pools import ThreadPools
 
 
 @pytest.mark.parametrize(
@@ -20,5 +20,5 @@ from climate.web.request_pools import RequestPools
     ],
 )
 def test_the_pool_of_a_request(line: bytes, is_long: bool, name: str | None) -> None:
-    pool = RequestPools().of(line, is_long=is_long)
+    pool = ThreadPools().of(line, is_long=is_long)
     assert (pool and pool._thread_name_prefix) == name

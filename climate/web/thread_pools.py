@@ -18,7 +18,7 @@ _DOWNLOAD = re.compile(rb"GET /image/v2/images/[^/ ]+/file[ ?]")
 _HEALTH = b"GET /healthz "
 
 
-class RequestPools:
+class ThreadPools:
     """Thread pools of one process. A refused body has its own: a slow one must not keep uploads waiting."""
 
     def __init__(self) -> None:
