@@ -2,6 +2,7 @@
 
 import errno
 import hashlib
+import os
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from pathlib import Path
@@ -85,14 +86,17 @@ def begin(
 def of_shelved(conn: Connection, compute: Compute, server: Server, name: str, occasion: str | None) -> Image:
     """Create an image with the content of the one that a server is shelved in, which is deleted with the server.
 
-    Conflict if that one is gone.
+    Both names have one file. It becomes as young as the new name, which no row names before the commit: otherwise
+    `orphan_files.sweep` deletes the link to an old content. Conflict if the image is gone.
     """
     kept = shelved(conn, compute, server)
     made = begin(conn, server, name, occasion)
     images.settle(
         conn, made.id, ACTIVE, compute.now(conn), Content(kept.size or 0, kept.sha512 or "", kept.disk_format)
     )
-    content_file(compute, made.id).hardlink_to(content_file(compute, kept.id))
+    content = content_file(compute, kept.id)
+    os.utime(content)
+    content_file(compute, made.id).hardlink_to(content)
     return made
 
 
@@ -145,7 +149,7 @@ def carry(compute: Compute, guest: Guest, name: str, check: Check) -> None:
         _check_disk(compute, draft.parent)
         compute.driver.snapshot(guest, draft)
         check()
-        draft.replace(target)
+        _place(draft, target)
     finally:
         draft.unlink(missing_ok=True)
 
@@ -291,7 +295,7 @@ def _publish(
         check(conn)
         settled = images.settle(conn, image_id, ACTIVE, compute.now(conn), content)
         if settled:
-            draft.replace(content_file(compute, image_id))
+            _place(draft, content_file(compute, image_id))
     return settled
 
 
@@ -301,8 +305,14 @@ def _keep(compute: Compute, image_id: str, draft: Path, content: Content, check:
         check(conn)
         is_kept = images.move(conn, image_id, SAVING, STAGED, compute.now(conn))
         if is_kept:
-            draft.replace(_stage(compute, image_id))
+            _place(draft, _stage(compute, image_id))
     return is_kept
+
+
+def _place(draft: Path, target: Path) -> None:
+    """Give a draft its final name, as young as that: `orphan_files.sweep` judges files by their age."""
+    os.utime(draft)  # touch would create a missing one
+    draft.replace(target)
 
 
 def _stage(compute: Compute, image_id: str) -> Path:

@@ -35,7 +35,7 @@ def sweep(compute: Compute) -> None:
     left = [path for path in old if path.name not in kept]
     if not (left or abandoned) or cloud is None or not sync_states.is_ours(compute, cloud):
         return
-    _delete(left)
+    _delete(_by_age(left, before)[0])
     _give_up(compute, abandoned - {path.name.partition(".")[0] for path in recent}, now)
 
 
