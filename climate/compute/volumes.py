@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from uuid import UUID
 
 from climate.compute.context import Compute
@@ -11,6 +12,8 @@ from climate.compute.store.projects import volumes as rows
 from climate.compute.store.projects.volumes import Volume
 from climate.compute.volume_directory import UNRESERVED, Directory
 from climate.database.connections import reading
+
+_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +43,11 @@ class NewVolume:
 def directory(compute: Compute) -> Directory:
     """Return the driver of volumes."""
     return Directory(compute.home / "volumes")
+
+
+def machine() -> str:
+    """Return an identity of this machine, which changes when it starts."""
+    return _BOOT_ID.read_text(encoding="ascii").strip() if _BOOT_ID.exists() else ""
 
 
 def make(compute: Compute, order: Order, token: int) -> None:
