@@ -8,6 +8,7 @@ from datetime import datetime
 from pathlib import Path
 from uuid import uuid4
 
+import structlog
 from sqlalchemy import Connection
 
 from climate.compute.context import Compute
@@ -24,6 +25,8 @@ from climate.database.connections import reading
 
 _BLOCK = 1 << 20
 _QCOW2 = b"QFI\xfb"
+
+log = structlog.get_logger(__name__)
 
 _OWN = frozenset({"occasion", "backup_type", "backup_rotation"})
 """Properties of one snapshot alone, which are not passed on to snapshots of its servers."""
@@ -178,15 +181,30 @@ def forget(compute: Compute, image_id: str) -> None:
     """
     with reading(compute.engine) as conn:
         needed = images.needed(conn, [image_id])
-    _stage(compute, image_id).unlink(missing_ok=True)
+    discard(_stage(compute, image_id))
     if not needed:
-        content_file(compute, image_id).unlink(missing_ok=True)
+        discard(path_of(compute, image_id))
+
+
+def discard(path: Path) -> bool:
+    """Delete a file; False and an entry in the log if that fails, then `orphan_files.sweep` tries again."""
+    try:
+        path.unlink(missing_ok=True)
+    except OSError as error:
+        log.error("image file not deleted", file=path.name, reason=error.strerror)
+        return False
+    return True
+
+
+def path_of(compute: Compute, image_id: str) -> Path:
+    """Return the file of an image's content, without a look at the disk."""
+    return compute.images / image_id
 
 
 def content_file(compute: Compute, image_id: str) -> Path:
     """Return the file of an image's content; creates its folder."""
     compute.images.mkdir(mode=0o700, parents=True, exist_ok=True)
-    return compute.images / image_id
+    return path_of(compute, image_id)
 
 
 def upload(compute: Compute, image_id: str, blocks: Iterable[bytes], size: int = 0) -> None:
@@ -317,7 +335,7 @@ def _place(draft: Path, target: Path) -> None:
 
 def _stage(compute: Compute, image_id: str) -> Path:
     """Return the file of a staged content."""
-    target = content_file(compute, image_id)
+    target = path_of(compute, image_id)
     return target.with_name(f"{target.name}.staged")
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import structlog
 
 from climate.compute.context import Compute
+from climate.compute.images import images
 from climate.compute.models.image import KILLED
 from climate.compute.servers import sync_states
 from climate.compute.store.projects import images as rows
@@ -23,8 +24,15 @@ log = structlog.get_logger(__name__)
 def sweep(compute: Compute) -> None:
     """Delete old drafts, and contents that neither the registry nor a RESERVED server needs; fail old uploads.
 
-    Files of another cloud are not touched.
+    Files of another cloud are not touched. Nothing happens while the folder cannot be read.
     """
+    try:
+        _sweep(compute)
+    except OSError as error:
+        log.error("folder of images not swept", folder=str(compute.images), reason=str(error))
+
+
+def _sweep(compute: Compute) -> None:
     with reading(compute.engine) as conn:
         now = compute.now(conn)
         before = now - timedelta(seconds=OLD_SECONDS)
@@ -50,8 +58,8 @@ def _by_age(paths: Iterable[Path], before: datetime) -> tuple[list[Path], list[P
 
 def _delete(orphans: Iterable[Path]) -> None:
     for path in orphans:
-        path.unlink(missing_ok=True)
-        log.info("orphaned image file deleted", file=path.name)
+        if images.discard(path):
+            log.info("orphaned image file deleted", file=path.name)
 
 
 def _give_up(compute: Compute, image_ids: Set[str], now: datetime) -> None:
@@ -63,7 +71,10 @@ def _give_up(compute: Compute, image_ids: Set[str], now: datetime) -> None:
 
 
 def _contents(folder: Path) -> list[Path]:
-    return [path for path in folder.iterdir() if path.is_file()] if folder.is_dir() else []
+    try:
+        return [path for path in folder.iterdir() if path.is_file()]
+    except FileNotFoundError:
+        return []
 
 
 def _written_at(path: Path) -> float:

@@ -145,7 +145,7 @@ def _has_disk(work: Work) -> bool:
 
 def carried(compute: Compute, migration: Migration) -> Path:
     """Return the file in which a disk is carried between services."""
-    return images.content_file(compute, migration.file)
+    return images.path_of(compute, migration.file)
 
 
 def check_volumes(work: Work) -> None:
@@ -229,7 +229,7 @@ def forget_carried(compute: Compute, server: Server) -> None:
     """Delete the file in which the disk of a server was carried."""
     migration = current(compute, server)
     if migration is not None:
-        carried(compute, migration).unlink(missing_ok=True)
+        images.discard(carried(compute, migration))
 
 
 def arrived(conn: Connection, server: Server, now: datetime) -> None:

@@ -79,6 +79,17 @@ def test_the_images_of_another_cloud_in_this_home_are_left_alone(here: Place) ->
     assert theirs.exists()
 
 
+def test_a_folder_that_cannot_be_read_is_left_alone(here: Place) -> None:
+    slow = str(uuid4())
+    with here.compute.engine.begin() as conn:
+        rows.insert(conn, Image(slow, "i", "demo", "saving", "private", "raw", "bare", None, None))
+        before = here.compute.now(conn) - timedelta(seconds=orphan_files.OLD_SECONDS + 60)
+        rows.move(conn, slow, "saving", "saving", before)
+    here.compute.images.write_text("", encoding="ascii")
+    orphan_files.sweep(here.compute)
+    assert here.count("compute_images", "status = 'saving'") == 1, "nobody knows whether it goes on"
+
+
 def test_an_upload_whose_process_died_is_given_up(here: Place) -> None:
     dead, slow, fresh = (str(uuid4()) for _ in range(3))
     with here.compute.engine.begin() as conn:
