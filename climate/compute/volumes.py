@@ -1,6 +1,7 @@
 """Volumes of projects: created for reservations or without one, listed, deleted."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from uuid import UUID
@@ -72,9 +73,8 @@ def make(compute: Compute, order: Order, token: int) -> None:
         if not lent_floating_ips.fence(conn, order.pool, token):
             raise StaleToken
         volume = rows.offer(conn, row)
-    driver.make(volume.backend, volume.id, volume.size_gb)
-    with compute.engine.begin() as conn:
-        rows.made(conn, volume.id)
+    if not build(compute, driver, volume):
+        raise StaleToken  # only the end of the reservation deletes it
 
 
 def reservable_gb(compute: Compute, backend: str) -> int | None:
@@ -86,7 +86,7 @@ def create(compute: Compute, new: NewVolume) -> Volume:
     """Create a volume without a reservation.
 
     Raises Forbidden if only leases create volumes, NoVolumeRoom beyond the limit of the project or the size of the
-    backend, VirtError.
+    backend, Conflict if it is deleted meanwhile, VirtError.
     """
     if compute.volume_gb == 0:
         raise Forbidden(
@@ -100,14 +100,25 @@ def create(compute: Compute, new: NewVolume) -> Volume:
         _check_room(compute, new, rows.sizes(conn, UNRESERVED), driver.capacity_gb(UNRESERVED) or 0)
         volume = rows.add(conn, row)
     try:
-        driver.make(UNRESERVED, volume.id, volume.size_gb)
+        is_built = build(compute, driver, volume)
     except VirtError:
-        with compute.engine.begin() as conn:
-            rows.delete(conn, volume.id)
+        with suppress(VirtError):  # its project can delete it later
+            remove(compute, [volume])
         raise
-    with compute.engine.begin() as conn:
-        rows.made(conn, volume.id)
+    if not is_built:
+        raise Conflict(f"Volume {volume.id} was deleted while it was created: create another one")
     return volume
+
+
+def build(compute: Compute, driver: Directory, volume: Volume) -> bool:
+    """Create the files of a volume; False, without files, if it was deleted meanwhile. Raises VirtError."""
+    driver.make(volume.backend, volume.id, volume.size_gb)
+    with compute.engine.begin() as conn:
+        is_kept = rows.made(conn, volume.id)
+    if not is_kept:
+        # Its deletion may have deleted the files before they were made.
+        driver.delete(volume.backend, volume.id)
+    return is_kept
 
 
 def _check_room(compute: Compute, new: NewVolume, used: Mapping[str, int], capacity_gb: int) -> None:
