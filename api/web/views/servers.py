@@ -16,7 +16,7 @@ from api.web import form_fields, lease_words
 from api.web.blueprint import PREFIX, page
 from climate.compute import operations
 from climate.compute.errors import ComputeError
-from climate.compute.images import registry
+from climate.compute.images import image_catalog
 from climate.compute.models.server import ACTIVE, BUILD, ERROR, RESERVED, SHUTOFF, START, STATUSES, STOP, Server
 from climate.compute.network.operations import networks
 from climate.compute.projects import flavors, keypairs
@@ -84,7 +84,9 @@ def _form(given: Mapping[str, str], problem: str) -> str:
     project = caller().project_id
     choices = {
         "flavors": flavors.listed(compute(), project)[:MOST_CHOICES],
-        "images": registry.listed(compute(), ImageQuery(project, statuses=["active"], limit=MOST_CHOICES), project),
+        "images": image_catalog.listed(
+            compute(), ImageQuery(project, statuses=["active"], limit=MOST_CHOICES), project
+        ),
         "networks": networks.of_servers(compute(), project)[:MOST_CHOICES],
         "keys": keypairs.listed(compute(), caller().user_id)[:MOST_CHOICES],
     }

@@ -17,7 +17,7 @@ from sqlalchemy import Connection
 from climate.compute import shared_home
 from climate.compute.context import Compute
 from climate.compute.errors import VirtError
-from climate.compute.images import images
+from climate.compute.images import image_data
 from climate.compute.models.migration import (
     CANCELLED,
     CONFIRMED,
@@ -107,7 +107,7 @@ def _leave(work: Work, migration: Migration) -> None:
     """Stop a guest, and copy its disk to where the destination reads it."""
     work.driver.stop(work.guest, kindly=work.server.status == ACTIVE)
     if not shared_home.has(work.compute, migration.dest_host):
-        images.carry(work.compute, work.guest, migration.file, work.check)
+        image_data.carry(work.compute, work.guest, migration.file, work.check)
     work.check()
     volume_attachments.release(work.compute, work.server.id)
     vif_plugging.unplug(work.compute, work.server)
@@ -145,7 +145,7 @@ def _has_disk(work: Work) -> bool:
 
 def carried(compute: Compute, migration: Migration) -> Path:
     """Return the file in which a disk is carried between services."""
-    return images.content_file(compute, migration.file)
+    return image_data.content_file(compute, migration.file)
 
 
 def check_volumes(work: Work) -> None:

@@ -13,7 +13,7 @@ from sqlalchemy import text
 from climate.cloud import NotYet
 from climate.cloud.bundled import BundledCloud
 from climate.compute.errors import BadRequest, Conflict, NoImageRoom, VirtError
-from climate.compute.images import images
+from climate.compute.images import image_data
 from climate.compute.models.image import Image
 from climate.compute.servers import actions
 from climate.compute.store.projects import images as store
@@ -128,18 +128,21 @@ def test_an_upload_that_breaks_off_leaves_nothing_and_can_be_repeated(full: Plac
         raise ConnectionError
 
     with pytest.raises(ConnectionError):
-        images.upload(full.compute, image_id, broken())
+        image_data.upload(full.compute, image_id, broken())
     assert (list(full.compute.images.iterdir()), status(full, image_id)) == ([], "queued")
-    images.upload(full.compute, image_id, [b"whole"])
-    assert (images.content_file(full.compute, image_id).read_bytes(), status(full, image_id)) == (b"whole", "active")
+    image_data.upload(full.compute, image_id, [b"whole"])
+    assert (image_data.content_file(full.compute, image_id).read_bytes(), status(full, image_id)) == (
+        b"whole",
+        "active",
+    )
 
 
 def test_an_upload_of_which_not_all_has_come_is_refused_and_can_be_repeated(full: Place) -> None:
     image_id = queued(full)
     with pytest.raises(BadRequest, match=f"Only 4 of 9 bytes of image {image_id}"):
-        images.upload(full.compute, image_id, [b"half"], 9)
+        image_data.upload(full.compute, image_id, [b"half"], 9)
     assert (list(full.compute.images.iterdir()), status(full, image_id)) == ([], "queued")
-    images.upload(full.compute, image_id, [b"half", b"other"], 9)
+    image_data.upload(full.compute, image_id, [b"half", b"other"], 9)
     assert status(full, image_id) == "active"
 
 
@@ -149,12 +152,12 @@ def test_an_image_has_one_upload_and_its_content_never_changes(full: Place) -> N
     def slow() -> Iterator[bytes]:
         yield b"one "
         with pytest.raises(Conflict, match="from saving to saving"):
-            images.upload(full.compute, image_id, [b"another"])
+            image_data.upload(full.compute, image_id, [b"another"])
         yield b"whole"
 
-    images.upload(full.compute, image_id, slow())
+    image_data.upload(full.compute, image_id, slow())
     with pytest.raises(Conflict, match="from active to saving"):
-        images.upload(full.compute, image_id, [b"later"])
+        image_data.upload(full.compute, image_id, [b"later"])
     assert [path.read_bytes() for path in full.compute.images.iterdir()] == [b"one whole"]
 
 
@@ -166,7 +169,7 @@ def test_an_upload_into_an_image_that_is_deleted_meanwhile_leaves_nothing(full: 
         full.drop_image(image_id)
 
     with pytest.raises(Conflict, match="deleted"):
-        images.upload(full.compute, image_id, slow())
+        image_data.upload(full.compute, image_id, slow())
     assert (list(full.compute.images.iterdir()), status(full, image_id)) == ([], "gone")
 
 
@@ -178,14 +181,14 @@ def test_a_disk_that_fills_up_under_an_upload_is_called_full(full: Place) -> Non
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with pytest.raises(NoImageRoom, match="disk of images"):
-        images.upload(full.compute, image_id, filling())
+        image_data.upload(full.compute, image_id, filling())
     assert (list(full.compute.images.iterdir()), status(full, image_id)) == ([], "queued")
 
 
 def test_a_snapshot_under_way_takes_no_upload(full: Place) -> None:
     image_id = actions.snapshot(full.compute, full.boot_one().id, "copy")
     with pytest.raises(Conflict, match="from saving to saving"):
-        images.upload(full.compute, image_id, [b"forged"])
+        image_data.upload(full.compute, image_id, [b"forged"])
 
 
 def test_a_late_worker_does_not_replace_the_content_of_a_snapshot(here: Place) -> None:
@@ -194,12 +197,12 @@ def test_a_late_worker_does_not_replace_the_content_of_a_snapshot(here: Place) -
 
     def late(guest: Guest, target: Path) -> None:
         here.driver.snapshot = snapshot
-        images.save(here.compute, guest, image_id, lambda: None)
+        image_data.save(here.compute, guest, image_id, lambda: None)
         target.write_bytes(b"later")
 
     here.driver.snapshot = late
     here.settle()
-    content = images.content_file(here.compute, image_id).read_bytes()
+    content = image_data.content_file(here.compute, image_id).read_bytes()
     assert content != b"later"
     assert here.count("compute_images", f"status = 'active' AND size = {len(content)}") == 1
 

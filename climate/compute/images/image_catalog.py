@@ -1,4 +1,4 @@
-"""Registry of images: read, registered, changed and deleted; `climate.compute.images.images` has their contents."""
+"""Catalog of images: read, registered, changed and deleted; `climate.compute.images.image_data` has their contents."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -7,7 +7,7 @@ from sqlalchemy import Connection
 
 from climate.compute.context import Compute
 from climate.compute.errors import BadRequest, Conflict, Forbidden, NotFound
-from climate.compute.images import images, quota
+from climate.compute.images import image_data, quota
 from climate.compute.models.image import ACTIVE, DEACTIVATED, Image
 from climate.compute.store.projects import image_members
 from climate.compute.store.projects import images as rows
@@ -67,7 +67,7 @@ def register(compute: Compute, image: Image) -> Image:
     Conflict for an id that was ever used.
     """
     with compute.engine.begin() as conn:
-        images.check_words(conn, image)
+        image_data.check_words(conn, image)
         quota.check_count(conn, compute.image_limits, image.project_id)
         made = rows.insert(conn, image)
     if made is None:
@@ -82,7 +82,7 @@ def change(compute: Compute, image_id: str, changed: Callable[[Image], Image]) -
     """
     with compute.engine.begin() as conn:
         image = changed(_locked(conn, image_id))
-        images.check_words(conn, image)
+        image_data.check_words(conn, image)
         rows.edit(conn, image, compute.now(conn))
 
 
@@ -128,9 +128,9 @@ def delete(compute: Compute, image_id: str) -> None:
     with compute.engine.begin() as conn:
         if _locked(conn, image_id).protected:
             raise Forbidden(f"Image {image_id} is protected and cannot be deleted.")
-        images.check_unused(conn, image_id)
-        images.drop(conn, image_id)
-    images.forget(compute, image_id)
+        image_data.check_unused(conn, image_id)
+        image_data.drop(conn, image_id)
+    image_data.forget(compute, image_id)
 
 
 def is_shown(conn: Connection, image: Image | None, project_id: str | None) -> bool:
