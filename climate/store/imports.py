@@ -12,7 +12,7 @@ from sqlalchemy.dialects.postgresql import ARRAY
 from climate.database.sql_arrays import in_parameter
 from climate.domain.facts import HostFact
 from climate.domain.hosts import folded_host, pools
-from climate.domain.hosts.capacity import Size
+from climate.domain.hosts.shared_capacity import Size
 from climate.domain.period import Period
 from climate.domain.policy import Caller
 from climate.store.hosts import pool_membership

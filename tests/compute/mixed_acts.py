@@ -24,8 +24,8 @@ from climate.compute.nodes import aggregates, maintenance, services
 from climate.compute.placement import server_groups
 from climate.compute.placement.server_groups import ANTI_AFFINITY, SOFT_AFFINITY
 from climate.compute.projects import quotas
-from climate.compute.reservations import capacity, pools
-from climate.compute.reservations.capacity import Grant
+from climate.compute.reservations import pools, shared_capacity
+from climate.compute.reservations.shared_capacity import Grant
 from climate.compute.servers import actions, create, properties, resize, sync_states, unshelve
 from climate.compute.servers.tasks import task_worker
 from climate.compute.virt.memory import MemoryDriver
@@ -222,12 +222,12 @@ def _grant(load: Load, chance: Random) -> None:
     pool = chance.choice(("44444444-0000-4000-8000-000000000004", "55555555-0000-4000-8000-000000000005"))
     policy = chance.choice([None, ANTI_AFFINITY])
     group = str(uuid4()) if policy is None else GROUP[:-1] + pool[0]
-    capacity.grant(load.compute, Grant(pool, "demo", 1, 512, 1, slots, group, policy), load.next_token())
+    shared_capacity.grant(load.compute, Grant(pool, "demo", 1, 512, 1, slots, group, policy), load.next_token())
 
 
 def _revoke(load: Load, chance: Random) -> None:
     pool = chance.choice(("44444444-0000-4000-8000-000000000004", "55555555-0000-4000-8000-000000000005"))
-    capacity.revoke(load.compute, pool, load.next_token())
+    shared_capacity.revoke(load.compute, pool, load.next_token())
 
 
 def _aggregate(load: Load, chance: Random) -> None:

@@ -7,7 +7,7 @@ from sqlalchemy import Engine, text
 
 from climate.context import Climate
 from climate.domain.facts import HostEnrolled
-from climate.domain.hosts.capacity import Size
+from climate.domain.hosts.shared_capacity import Size
 from climate.service.hosts import inventory
 from climate.service.leases import leases
 from climate.service.leases.leases import Order

@@ -22,7 +22,7 @@ from climate.compute.placement import claims, decisions, request_data, server_gr
 from climate.compute.placement.claims import Attempt
 from climate.compute.placement.decisions import Decision
 from climate.compute.projects import quota_check
-from climate.compute.reservations import capacity
+from climate.compute.reservations import shared_capacity
 from climate.compute.scheduler import multi
 from climate.compute.scheduler.placement_plan import Pick, Trail
 from climate.compute.store.cells import messages
@@ -110,7 +110,7 @@ def reserve(
     `build_id`: of the build that another cell sends; empty: a new one. Raises NoValidHost, NoMoreAddresses,
     QuotaExceeded, BadRequest; then nothing is stored.
     """
-    capacity.check_ordinary(request.flavor)
+    shared_capacity.check_ordinary(request.flavor)
     known = offered.build_id if offered else build_id or new_build_id(compute)
     return _settle(compute, _Build(replace(request, count=1, least=1), known, RESERVE, (server_id,), offered))[0]
 
@@ -178,7 +178,7 @@ def _placed(compute: Compute, attempt: Attempt, build: _Build, spec: Spec) -> li
     if build.task == RESERVE:
         request_data.pin_image(conn, request.image_id)
     request_data.check_image(conn, request.image_id, request.flavor)
-    capacity.check_hints(conn, spec)
+    shared_capacity.check_hints(conn, spec)
     _check_place(compute, conn, build, spec)
     networks = _networks(compute, conn, build)
     group_id = server_groups.hinted(conn, request.hints, request.project_id)

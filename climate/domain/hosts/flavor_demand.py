@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from climate.domain.errors import InvalidInput
-from climate.domain.hosts.capacity import Size
 from climate.domain.hosts.requirements import AllOf, Compare, Not, Requirement
+from climate.domain.hosts.shared_capacity import Size
 
 TRAIT, RESOURCES = "trait:", "resources:"
 REQUIRED, FORBIDDEN = "required", "forbidden"

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from climate.domain.hosts.capacity import (
+from climate.domain.hosts.shared_capacity import (
     NOTHING,
     Order,
     Room,

@@ -10,8 +10,8 @@ from climate.compute.store.columns import in_array
 from climate.compute.store.nodes.nodes import Held
 from climate.compute.store.tables import servers as tables
 from climate.compute.store.tables.nodes import nodes
-from climate.compute.store.tables.reserved_capacity import grants
-from climate.compute.store.tables.reserved_capacity import slots as grant_slots
+from climate.compute.store.tables.shared_capacity import grants
+from climate.compute.store.tables.shared_capacity import slots as grant_slots
 
 _SLOTS = text("""
     WITH wanted AS (SELECT * FROM unnest(CAST(:ids AS int[]), CAST(:slots AS int[])) AS w(node_id, slots)),

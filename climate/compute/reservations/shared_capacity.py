@@ -17,7 +17,7 @@ from climate.compute.models.request import Slots, Spec
 from climate.compute.scheduler.hosts.table import Hosts
 from climate.compute.store.nodes.nodes import Held
 from climate.compute.store.projects import flavors
-from climate.compute.store.reservations import capacity as rows
+from climate.compute.store.reservations import shared_capacity as rows
 from climate.compute.store.servers import server_groups
 
 OWNER_OF_GROUP = "climate"

@@ -16,15 +16,15 @@ from sqlalchemy import Connection, Row, Select
 from sqlalchemy.dialects.postgresql import Range
 
 from climate.domain.errors import Busy, NotEnoughHosts
-from climate.domain.hosts import capacity
-from climate.domain.hosts.capacity import Order, Room, Size, Use
+from climate.domain.hosts import shared_capacity
 from climate.domain.hosts.requirements import Requirement
+from climate.domain.hosts.shared_capacity import Order, Room, Size, Use
 from climate.domain.period import Period
 from climate.store import locks
 from climate.store.allocation import resource_classes
-from climate.store.allocation.capacity_queries import PARTS, Search, search
 from climate.store.allocation.hosts import HORIZON, PATIENT_LOOKS, TryPatiently
 from climate.store.allocation.resource_classes import Taken
+from climate.store.allocation.shared_capacity_queries import PARTS, Search, search
 
 HORIZON_ROWS = 3000
 """Maximum number of allocations that are read to compute when the request would fit."""
@@ -94,7 +94,9 @@ def candidates(conn: Connection, wanted: CapacityRequest) -> list[Row[int, *tupl
 def _quickly(conn: Connection, wanted: CapacityRequest) -> Mapping[int, int]:
     result = _read_rooms(conn, wanted, wanted.statements.quick)
     locks.note_hosts(conn, (room.host for room in result))
-    chosen = capacity.choose(_recheck(conn, wanted, [room.host for room in result]), wanted.order) if result else None
+    chosen = (
+        shared_capacity.choose(_recheck(conn, wanted, [room.host for room in result]), wanted.order) if result else None
+    )
     if chosen is None:
         raise TryPatiently()
     return chosen
@@ -106,11 +108,11 @@ def _patiently(conn: Connection, wanted: CapacityRequest) -> Mapping[int, int]:
         # With resource classes, the number of hosts that suffice is not known from sizes alone.
         statements = wanted.statements
         look = statements.ranked if wanted.classes else statements.best
-        seen = capacity.choose(_read_rooms(conn, wanted, look), wanted.order)
+        seen = shared_capacity.choose(_read_rooms(conn, wanted, look), wanted.order)
         if seen is None:
             raise Cramped(wanted)
         locks.lock_hosts(conn, seen)
-        chosen = capacity.choose(_recheck(conn, wanted, list(seen)), wanted.order)
+        chosen = shared_capacity.choose(_recheck(conn, wanted, list(seen)), wanted.order)
         if chosen is not None:
             return chosen
     raise Busy("The hosts are being booked by others right now; try again shortly")
@@ -198,7 +200,7 @@ def shortage(conn: Connection, wanted: CapacityRequest) -> Shortage:
     given = {**_parameters(wanted, numbers=None), "least": 1, "until": until, "limit": HORIZON_ROWS}
     capacities = {row.id: Size(*row[1:]) for row in conn.execute(statements.capacities, given)}
     rooms = _capped(conn, wanted, [Room(*row) for row in conn.execute(statements.rooms, given)])
-    shortage = Shortage(len(capacities), capacity.fitting(order, rooms))
+    shortage = Shortage(len(capacities), shared_capacity.fitting(order, rooms))
     if wanted.classes:
         return shortage  # Their availability is not computed: a start that fits by size alone may not fit.
     rows = conn.execute(statements.uses, given).all()
@@ -210,5 +212,5 @@ def shortage(conn: Connection, wanted: CapacityRequest) -> Shortage:
     ]
     uses += [use for use in wanted.beside if use.host in capacities]
     if order.kept:
-        return replace(shortage, lasts_until=capacity.lasts_until(capacities, uses, order, window))
-    return replace(shortage, fits_from=capacity.earliest_fit(capacities, uses, order, window, known_until))
+        return replace(shortage, lasts_until=shared_capacity.lasts_until(capacities, uses, order, window))
+    return replace(shortage, fits_from=shared_capacity.earliest_fit(capacities, uses, order, window, known_until))
