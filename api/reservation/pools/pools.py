@@ -31,11 +31,11 @@ from api.reservation.pools.schema import (
 from api.reservation.view_decorator import PREFIX, Operation, Read, serve
 from climate.cloud import CloudServer
 from climate.domain.errors import InvalidInput, NotFound
-from climate.domain.hosts.pool_filling import Move
+from climate.domain.hosts.pool_scaling import Move
 from climate.domain.hosts.pools import HostPlace, Pool
-from climate.service.host_operations import pool_filling, pool_moves, pools
-from climate.service.host_operations.pool_filling import Explained
+from climate.service.host_operations import pool_moves, pool_scaling, pools
 from climate.service.host_operations.pool_moves import Moved
+from climate.service.host_operations.pool_scaling import Explained
 from climate.service.host_operations.pools import Page, Plan, PoolStatus, Resident
 from climate.service.hosts import multi_tenant, reservable
 from climate.service.hosts.inventory import marker_number
@@ -129,7 +129,7 @@ def pool_backlog(pool_name: str, query: Read) -> ResponseReturnValue:
 @serve(blueprint, "GET", "/pools/<pool_name>/plan", Operation("pools:get", {200: PlanAnswer}, refuses=(404,)))
 def pool_plan(pool_name: str, query: Read) -> ResponseReturnValue:
     """Explain the target size of the reservation pool, and the hosts that the next round adds and releases."""
-    return {"plan": _filling_body(pool_filling.explain(climate(), caller(), pools.named(pool_name)))}
+    return {"plan": _filling_body(pool_scaling.explain(climate(), caller(), pools.named(pool_name)))}
 
 
 @serve(

@@ -11,7 +11,7 @@ from climate.context import Climate
 from climate.domain.errors import Conflict
 from climate.domain.hosts.pools import Pool
 from climate.service.host_operations import draining, failures, pool_moves, pools
-from climate.service.host_operations.pool_target import top_up
+from climate.service.host_operations.pool_top_up import top_up
 from climate.service.hosts import inventory, reconcile
 from climate.service.hosts import multi_tenant as ordinary
 from climate.service.hosts.inventory import How

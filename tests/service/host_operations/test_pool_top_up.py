@@ -8,7 +8,7 @@ from climate.cloud.fake import FakeCloud
 from climate.context import Climate
 from climate.domain.hosts.pools import Pool
 from climate.service.host_operations import pool_moves, pools
-from climate.service.host_operations.pool_target import top_up
+from climate.service.host_operations.pool_top_up import top_up
 from climate.service.hosts import reconcile, reservable
 from climate.service.hosts.move_checks import Order
 from climate.service.journal import check

@@ -12,10 +12,10 @@ from climate.cloud import FREEPOOL, CloudError
 from climate.cloud.fake import FakeCloud
 from climate.context import Climate
 from climate.domain.errors import Forbidden, NotFound
-from climate.domain.hosts.pool_filling import Level
+from climate.domain.hosts.pool_scaling import Level
 from climate.domain.hosts.pools import Pool
-from climate.service.host_operations import draining, maintenance, pool_filling, pools
-from climate.service.host_operations.pool_filling import explain, run_round
+from climate.service.host_operations import draining, maintenance, pool_scaling, pools
+from climate.service.host_operations.pool_scaling import explain, run_round
 from climate.service.hosts import reconcile, reservable
 from climate.service.journal import check
 from climate.service.leases import leases
@@ -160,10 +160,10 @@ def test_who_books_a_host_meanwhile_keeps_it(climate: Climate, clock: Clock, clo
     """The lease is made between the plan and the moves."""
     rule(climate, spare=0, slack=0)
     clock.forward(hours=2)
-    before = pool_filling.look(climate)
+    before = pool_scaling.look(climate)
     lease = make(climate, clock, hosts_wanted(5), start=24)
     with climate.engine.begin() as conn:
-        moved = pool_filling.carry_out(conn, climate, before)
+        moved = pool_scaling.carry_out(conn, climate, before)
     assert {one.host for one in moved} == set(range(1, 9)) - held(lease)
     assert [one.host for one in before.plan.moves] == list(range(1, 9))
 

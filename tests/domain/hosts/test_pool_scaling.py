@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from climate.domain.hosts.pool_filling import Candidate, Level, Member, Plan, Rules, Situation, Step, plan
+from climate.domain.hosts.pool_scaling import Candidate, Level, Member, Plan, Rules, Situation, Step, plan
 
 NOON = datetime(2030, 1, 1, 12, tzinfo=UTC)
 LONG_AGO = NOON - timedelta(days=9)

@@ -1,6 +1,6 @@
 """A month of a reservation pool that follows its backlog, against pools of a fixed size.
 
-The plan is the engine's own (`climate.domain.hosts.pool_filling`); the hosts and their users are generated here.
+The plan is the engine's own (`climate.domain.hosts.pool_scaling`); the hosts and their users are generated here.
 Hosts of the multi-tenant pool have servers, so that most have to be drained before they are taken.  A lease gets free
 hosts of the reservation pool by chance, or is refused.  The load follows the day and the week.
 """
@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
 from benchmarks.figures import head, line, spread, timed
-from climate.domain.hosts.pool_filling import Candidate, Level, Member, Rules, Situation, Step, plan
+from climate.domain.hosts.pool_scaling import Candidate, Level, Member, Rules, Situation, Step, plan
 from climate.domain.period import Period
 
 BEGIN = datetime(2030, 1, 7, tzinfo=UTC)

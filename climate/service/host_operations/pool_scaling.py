@@ -15,12 +15,12 @@ from sqlalchemy import Connection
 from climate.context import Climate
 from climate.domain.errors import NotFound
 from climate.domain.facts import HostMoved
-from climate.domain.hosts import pool_filling
-from climate.domain.hosts.pool_filling import Candidate, Member, Plan, Rules, Situation, Step
+from climate.domain.hosts import pool_scaling
+from climate.domain.hosts.pool_scaling import Candidate, Member, Plan, Rules, Situation, Step
 from climate.domain.hosts.pools import HostPlace, Pool
 from climate.domain.period import Period
 from climate.domain.policy import Caller, require
-from climate.service.host_operations import pool_target
+from climate.service.host_operations import pool_top_up
 from climate.service.host_operations.pool_enrolment import Enrolment, take
 from climate.service.host_operations.round_settings import AUTHOR
 from climate.service.hosts import move_checks, multi_tenant, reconcile
@@ -61,7 +61,7 @@ def run_round(climate: Climate) -> int:
     """Carry out the plan; return the number of moved hosts. Without a horizon the pool is filled to its target."""
     rules = run(climate, pool_settings.of, climate.settings).filling
     if not rules.horizon:
-        return pool_target.top_up(climate)
+        return pool_top_up.top_up(climate)
     result = look(climate)
     moved = run(climate, carry_out, climate, result)
     reconcile.ask(climate, moved)
@@ -84,7 +84,7 @@ def _explain(conn: Connection, climate: Climate, known: Mapping[str, int]) -> Ex
     rules, now = pool_settings.of(conn, climate.settings).filling, climate.now(conn)
     result = {place.host: place for place in pool_membership.listed(conn)}
     there = _situation(conn, rules, now, list(result.values()), known)
-    return Explained(rules, there, pool_filling.plan(there, rules), result)
+    return Explained(rules, there, pool_scaling.plan(there, rules), result)
 
 
 def _situation(
