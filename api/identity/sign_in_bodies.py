@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Unpack
 
-from api.identity.body_keys import below, text_key
+from api.identity.common_body_keys import below, text_key
 from api.schema import shapes
 from api.schema.body import Body, Key, KeyOptions, Values, as_given, part
 from climate.domain.errors import InvalidInput, NotAuthenticated

@@ -13,8 +13,8 @@ from api.image import image_body, image_query, upload_slots
 from api.image.access import find, own
 from api.image.image_view import view
 from api.image.imports import METHOD
-from api.negotiation import answers
 from api.paging import next_links, page, unknown_marker
+from api.request_checks import answers
 from api.request_context import caller, compute, deployment, here
 from climate.compute.errors import NotFound
 from climate.compute.images import image_catalog, image_data

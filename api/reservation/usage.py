@@ -8,8 +8,8 @@ from flask import Response, jsonify, request
 from flask.typing import ResponseReturnValue
 from marshmallow import RAISE, Schema, fields, validate
 
-from api.negotiation import answers
 from api.openapi import Blueprint
+from api.request_checks import answers
 from api.request_context import caller, climate
 from api.reservation.dates import Moment, date, maybe, out_date
 from api.reservation.view_decorator import PREFIX, Operation, Read, Strict, serve

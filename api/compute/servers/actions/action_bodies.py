@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from werkzeug.exceptions import UnprocessableEntity
 
-from api.compute import body_keys as keys
+from api.compute import common_body_keys as keys
 from api.compute import validation
 from api.compute.projects.keypair_bodies import public_key
 from api.compute.servers.server_bodies import USER_DATA, disk_config_key, flavor_ref, password, user_data

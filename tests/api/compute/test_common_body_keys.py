@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from api.compute import body_keys as keys
+from api.compute import common_body_keys as keys
 from api.schema.body import Body
 from climate.domain.errors import InvalidInput
 
