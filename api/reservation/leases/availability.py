@@ -21,7 +21,7 @@ from api.reservation.leases.availability_schema import (
     HoldsAnswer,
     local_time,
 )
-from api.reservation.leases.body import lease_body
+from api.reservation.leases.lease_view import lease_body
 from api.reservation.view_decorator import PREFIX, Operation, Read, nothing, serve
 from climate.domain.availability.daily_windows import DAYS, Window, zone
 from climate.domain.availability.free_counts import Point

@@ -11,8 +11,8 @@ from api.request_context import caller, climate
 from api.reservation import pages
 from api.reservation.dates import NOW
 from api.reservation.ids import marker_id, path_id
-from api.reservation.leases import order_from_body, reservation_specs, series_body
-from api.reservation.leases.body import entry_body, host_body, lease_body
+from api.reservation.leases import order_from_body, reservation_specs, series_view
+from api.reservation.leases.lease_view import entry_body, host_body, lease_body
 from api.reservation.leases.request_options import Confirmation, DryRun, IfMatch, Repeatable, key_of, tag
 from api.reservation.leases.schema import (
     EXAMPLE,
@@ -27,7 +27,7 @@ from api.reservation.leases.schema import (
 )
 from api.reservation.leases.series_schema import CreatedAnswer
 from api.reservation.view_decorator import PREFIX, Operation, Read, nothing, serve
-from api.reservation.zone_chain import over_the_tree
+from api.reservation.zone_tree import over_the_tree
 from climate.domain.errors import Forbidden, InvalidInput
 from climate.domain.lease import Lease
 from climate.domain.planning.waiting import Wait
@@ -111,7 +111,7 @@ def _made_as_series(query: Read, headers: Read, body: Read) -> ResponseReturnVal
     made = create.create(climate(), caller(), wanted, key_of(headers), dry_run=is_dry)
     bind_contextvars(series_id=str(made.series.id))
     first = next((one.lease for one in made.occurrences if one.lease is not None), None)
-    answer = {"lease": None if first is None else lease_body(first), "series": series_body.series(made)}
+    answer = {"lease": None if first is None else lease_body(first), "series": series_view.series(made)}
     return answer, 200 if is_dry else 201, {} if first is None else tag(first.version)
 
 

@@ -10,7 +10,7 @@ from api.openapi import Blueprint
 from api.request_context import caller, climate
 from api.reservation import pages
 from api.reservation.dates import date, maybe
-from api.reservation.leases.body import entry_body
+from api.reservation.leases.lease_view import entry_body
 from api.reservation.leases.request_options import DryRun
 from api.reservation.leases.schema import LeaseAt
 from api.reservation.pools.schema import (

@@ -15,7 +15,7 @@ from api.reservation.ids import path_id
 from api.reservation.leases import event_stream
 from api.reservation.leases.event_stream import MEDIA_TYPE, StreamQuery
 from api.reservation.view_decorator import Read, Strict
-from api.reservation.zone_chain import over_the_tree
+from api.reservation.zone_tree import over_the_tree
 from api.web.blueprint import page
 from climate.domain.errors import ClimateError, InvalidInput, NotFound
 from climate.domain.lease import Lease

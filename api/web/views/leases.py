@@ -11,7 +11,7 @@ from structlog.contextvars import bind_contextvars
 
 from api.request_context import caller, climate, identity
 from api.reservation.ids import marker_id, path_id
-from api.reservation.zone_chain import over_the_tree
+from api.reservation.zone_tree import over_the_tree
 from api.web import form_fields, lease_words, search_words
 from api.web.blueprint import HOME, PREFIX, page
 from climate.domain.errors import ClimateError, InvalidInput, NotFound
