@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 from api.request_context import caller, climate
 from api.reservation.leases import reservation_specs
-from api.web.search_words import Requirement
+from api.web.search_query import Requirement
 from climate.domain.availability.search import Mode
 from climate.service.availability import reasons, search
 from climate.service.availability.question import Wanted

@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from datetime import datetime
 
-from api.web import form_fields, search_words
+from api.web import form_fields, search_query
 from api.web.form_fields import Form
 from api.web.host_search import USUAL, HostSearch
 from api.web.rendering import iso
-from api.web.search_words import USUAL_LENGTH, Requirement, Wish
+from api.web.search_query import USUAL_LENGTH, Requirement, Wish
 from climate.domain.errors import InvalidInput
 
 MOST_HOSTS = 10_000
@@ -30,7 +30,7 @@ def read(given: Form, now: datetime, wish: Wish | None = None) -> HostSearch:
 
 
 def _requirements(given: Form, now: datetime) -> tuple[Requirement, ...]:
-    wanted = search_words.read(form_fields.text(given, "requirements"), now)
+    wanted = search_query.read(form_fields.text(given, "requirements"), now)
     if wanted != Wish(requirements=wanted.requirements):
         raise InvalidInput(
             f"requirements are {given['requirements'][:80]!r}: conditions such as gpu_count>1 rack=A are expected"
@@ -42,7 +42,7 @@ def written(one: HostSearch) -> Mapping[str, str]:
     """Return the fields from which the same search is read."""
     return {
         "hosts": str(one.hosts),
-        "length": search_words.words(one.length),
+        "length": search_query.words(one.length),
         "requirements": " ".join(map(str, one.requirements)),
         "earliest": iso(one.earliest),
         "latest": iso(one.latest),

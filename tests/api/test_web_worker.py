@@ -19,7 +19,7 @@ from gunicorn.config import Config
 from hypothesis import given
 from hypothesis import strategies as st
 
-from climate.web.garbage import COLLECTIONS
+from climate.web.garbage_collection import COLLECTIONS
 from climate.web.request_framing import FIRST_PIECE, LONGEST_BODY, LONGEST_HEAD, Arrival, Framing
 from climate.web.worker import BufferingWorker
 from tests.api.small_app import LONG, LONGER

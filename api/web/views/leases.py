@@ -12,7 +12,7 @@ from structlog.contextvars import bind_contextvars
 from api.request_context import caller, climate, identity
 from api.reservation.ids import marker_id, path_id
 from api.reservation.zone_tree import over_the_tree
-from api.web import form_fields, lease_words, search_words
+from api.web import form_fields, lease_words, search_query
 from api.web.blueprint import HOME, PREFIX, page
 from climate.domain.errors import ClimateError, InvalidInput, NotFound
 from climate.domain.lease import Lease
@@ -109,7 +109,7 @@ def show(lease_id: str) -> ResponseReturnValue:
         bootable=may_boot(lease.project_id, lease.sharing, caller()),
         words=lease_words,
         moment_value=form_fields.local(lease.period.end),
-        lengths=search_words,
+        lengths=search_query,
     )
 
 

@@ -10,7 +10,7 @@ from werkzeug.datastructures import MultiDict
 
 from api.web import search_fields
 from api.web.host_search import HostSearch
-from api.web.search_words import Requirement, Wish
+from api.web.search_query import Requirement, Wish
 from climate.domain.errors import InvalidInput
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)

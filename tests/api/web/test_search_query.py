@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from api.web.search_words import MOST_DAYS, Requirement, Wish, length_of, read, words
+from api.web.search_query import MOST_DAYS, Requirement, Wish, length_of, read, words
 
 NOW = datetime(2030, 1, 2, 15, 30, tzinfo=UTC)
 """A Wednesday."""

@@ -9,7 +9,7 @@ from http import HTTPStatus
 import pytest
 from gunicorn.http import errors
 
-from climate.web.refusals import LATE, LONGEST_MESSAGE, RefusesInJson, answer, status_of
+from climate.web.error_answers import LATE, LONGEST_MESSAGE, RefusesInJson, answer, status_of
 
 
 class Worker(RefusesInJson):

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import timedelta
 
 from api.request_context import deployment
-from api.web import search_words
+from api.web import search_query
 from api.web.host_search import HostSearch
 
 DATE = "%Y-%m-%d %H:%M"
@@ -29,7 +29,7 @@ def of_search(one: HostSearch) -> Mapping[str, str]:
 
 
 def _plain(length: timedelta) -> str:
-    return search_words.words(length).replace(" ", "")
+    return search_query.words(length).replace(" ", "")
 
 
 def _curl(path: str, body: Mapping[str, object]) -> str:

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from api.web.free_strip import HEIGHT, WIDTH, draw
+from api.web.free_capacity_chart import HEIGHT, WIDTH, draw
 from climate.domain.period import Period
 
 START = datetime(2030, 1, 1, 12, tzinfo=UTC)

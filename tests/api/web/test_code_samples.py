@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from api.request_context import DEPLOYMENT
+from api.web.code_samples import of_search
 from api.web.host_search import HostSearch
-from api.web.search_words import Requirement
-from api.web.snippets import of_search
+from api.web.search_query import Requirement
 from climate.cli.leases.find import command
 
 START = datetime(2030, 1, 2, tzinfo=UTC)
