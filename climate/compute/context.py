@@ -8,8 +8,8 @@ from typing import Protocol
 
 from sqlalchemy import Connection, Engine
 
-from climate.compute import audit
-from climate.compute.audit import TellChange
+from climate.compute import audit_trail
+from climate.compute.audit_trail import TellChange
 from climate.compute.cells.options import CellOptions
 from climate.compute.images.quota import ImageLimits
 from climate.compute.models.flavor import Flavor
@@ -63,7 +63,7 @@ class Compute:
     """The trust levels that an attestation service reports for the compute services."""
     uuid_builds: bool = False
     """Use a UUID as the reservation id of requests for servers, instead of `r-` and eight characters."""
-    tell_change: TellChange = audit.silent
+    tell_change: TellChange = audit_trail.silent
     """Called with each change by an administrator, in the transaction of the change."""
     tell: Tell = silent
     """Called at the start and the end of each selection of nodes."""

@@ -8,7 +8,7 @@ from uuid import uuid4
 
 from climate.domain.errors import Forbidden, InvalidInput, NotFound
 from climate.domain.policy import Caller
-from climate.identity import audit, lookup
+from climate.identity import audit_trail, lookup
 from climate.identity.authentication.passwords import LONGEST, SHORTEST
 from climate.identity.authentication.tokens import Grant
 from climate.identity.models import Credential, implied
@@ -64,7 +64,7 @@ def create(identity: "Identity", grant: Grant, author: Caller, new: NewCredentia
         if new.expires_at is not None and new.expires_at <= revocations.clock(conn):
             raise InvalidInput(f"expires_at must be in the future, and is {new.expires_at:%Y-%m-%d %H:%M:%S} UTC")
         store.add(conn, credential, kept)
-        audit.credential_created(conn, author, credential)
+        audit_trail.credential_created(conn, author, credential)
     return credential, secret
 
 
@@ -77,7 +77,7 @@ def remove(identity: "Identity", grant: Grant, author: Caller, user_id: str, cre
         credential = store.find(conn, user_id, credential_id)
         if credential is None or not store.remove(conn, user_id, credential_id):
             raise NotFound(f"Could not find application credential: {credential_id[:80]}.")
-        audit.credential_deleted(conn, author, credential)
+        audit_trail.credential_deleted(conn, author, credential)
         identity.revoke(conn, CREDENTIAL, credential_id, user_id)
     identity.watch.announce()
 

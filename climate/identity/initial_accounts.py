@@ -10,8 +10,8 @@ from sqlalchemy import Connection
 
 from climate.domain.policy import ADMIN, MEMBER
 from climate.file_errors import reason_of
-from climate.identity import audit, clouds, private_files
-from climate.identity.audit import SETUP
+from climate.identity import audit_trail, clouds, private_files
+from climate.identity.audit_trail import SETUP
 from climate.identity.models import Project, User, Who
 from climate.identity.service import Identity
 from climate.identity.store import assignments, locks, projects, users
@@ -48,14 +48,14 @@ def _ensure(identity: Identity, conn: Connection, home: Path, name: str, role: s
     if project is None:
         project = Project(uuid4().hex, name, "", enabled=True)
         projects.add(conn, project)
-        audit.project_created(conn, SETUP, project)
+        audit_trail.project_created(conn, SETUP, project)
     if users.find(conn, Who(name=name)) is not None:
         return False
     user = User(uuid4().hex, name, "", email=None, enabled=True, default_project_id=project.id)
     users.add(conn, user, identity.passwords.hash(_password(home, name)))
     assignments.add(conn, Holder(user.id), project.id, role)
-    audit.user_created(conn, SETUP, user, password=True)
-    audit.role_given(conn, SETUP, user, project.id, role)
+    audit_trail.user_created(conn, SETUP, user, password=True)
+    audit_trail.role_given(conn, SETUP, user, project.id, role)
     return True
 
 

@@ -10,7 +10,7 @@ from sqlalchemy import Connection
 from climate.domain.errors import Conflict, Forbidden, InvalidInput, NotAuthenticated, NotFound
 from climate.domain.policy import Caller
 from climate.identity import domains, groups, lookup, projects_and_users, roles
-from climate.identity.audit import SETUP
+from climate.identity.audit_trail import SETUP
 from climate.identity.authentication import sign_in
 from climate.identity.authentication.tokens import seal
 from climate.identity.models import Domain, Project, User, Who

@@ -6,7 +6,7 @@ import pytest
 
 from climate.domain.errors import Conflict, NotAuthenticated, NotFound
 from climate.identity import groups, lookup, projects_and_users, roles
-from climate.identity.audit import SETUP
+from climate.identity.audit_trail import SETUP
 from climate.identity.authentication import sign_in
 from climate.identity.authentication.tokens import Grant, seal
 from climate.identity.models import Group, Who

@@ -5,7 +5,7 @@ from sqlalchemy import event
 
 from climate.domain.errors import NotFound
 from climate.identity import lookup, roles
-from climate.identity.audit import SETUP
+from climate.identity.audit_trail import SETUP
 from tests.identity.identity_factory import Place
 
 

@@ -7,7 +7,7 @@ import pytest
 from climate.domain.errors import Conflict, Forbidden, InvalidInput, NotAuthenticated, NotFound
 from climate.domain.policy import Caller, policy_of, require
 from climate.identity import domains, lookup, projects_and_users, roles
-from climate.identity.audit import SETUP
+from climate.identity.audit_trail import SETUP
 from climate.identity.models import Role
 from climate.identity.store.assignments import Filter, Holder
 from tests.identity.identity_factory import Asker, Place, app_of, password_body

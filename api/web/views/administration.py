@@ -15,7 +15,7 @@ from api.web.blueprint import PREFIX, page
 from climate.compute.cells import neighbours
 from climate.compute.cells.state import state
 from climate.compute.zones import registry
-from climate.domain.audit import AuditKind
+from climate.domain.audit_trail import AuditKind
 from climate.domain.errors import ClimateError, InvalidInput
 from climate.domain.hosts.pools import Pool
 from climate.domain.status import EventStatus
@@ -24,8 +24,8 @@ from climate.service.events import events
 from climate.service.host_operations import pool_scaling
 from climate.service.hosts import inventory, pool_history, timeline
 from climate.service.hosts.timeline import Wanted
-from climate.service.journal import audit
-from climate.service.journal.audit import AuditEntry, AuditQuery
+from climate.service.journal import audit_trail as audit
+from climate.service.journal.audit_trail import AuditEntry, AuditQuery
 from climate.service.power import power
 
 ROWS = 100

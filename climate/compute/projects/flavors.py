@@ -6,7 +6,7 @@ from dataclasses import asdict
 
 from sqlalchemy import Connection
 
-from climate.compute.audit import FLAVOR, Change
+from climate.compute.audit_trail import FLAVOR, Change
 from climate.compute.context import Compute
 from climate.compute.errors import BadRequest, Conflict, NotFound
 from climate.compute.models.flavor import Flavor

@@ -14,7 +14,7 @@ from sqlalchemy import text
 
 from climate.domain.errors import NotAuthenticated
 from climate.identity import projects_and_users as directory
-from climate.identity.audit import SETUP
+from climate.identity.audit_trail import SETUP
 from climate.identity.authentication import sign_in
 from climate.identity.authentication.revocation_cache import TIDY, View, Watch
 from climate.identity.authentication.tokens import MOST_CACHED, Grant, GrantCache, seal, unseal

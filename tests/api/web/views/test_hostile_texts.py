@@ -13,7 +13,7 @@ from climate.context import Climate
 from climate.domain.notifications import Notice
 from climate.identity import lookup, roles
 from climate.identity import projects_and_users as accounts
-from climate.identity.audit import SETUP
+from climate.identity.audit_trail import SETUP
 from climate.identity.store.assignments import Holder
 from climate.service.notifications import delivery
 from tests.api.compute.api_clients import World

@@ -11,7 +11,7 @@ from sqlalchemy import ColumnElement, Connection, Row, String, and_, bindparam, 
 from sqlalchemy.dialects.postgresql import ARRAY
 
 from climate.database.sql_arrays import in_array
-from climate.domain.audit import (
+from climate.domain.audit_trail import (
     DEFAULT_PROJECT,
     FACTS_OF,
     NEEDED,

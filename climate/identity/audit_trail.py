@@ -8,12 +8,12 @@ from dataclasses import asdict, dataclass
 
 from sqlalchemy import Connection
 
-from climate.domain.audit import Action, AuditKind, ObjectChanged, changed
+from climate.domain.audit_trail import Action, AuditKind, ObjectChanged, changed
 from climate.domain.policy import Caller
 from climate.identity.models import Credential, Domain, Group, Project, Role, User
 from climate.identity.store import assignments, credentials, revocations
 from climate.identity.store.assignments import Filter
-from climate.store.journal import audit
+from climate.store.journal import audit_trail
 
 SETUP = Caller("climate:setup", "")
 """Author of the first users and projects."""
@@ -150,7 +150,7 @@ def _of_credential(credential: Credential) -> _Subject:
 def _record(conn: Connection, author: Caller, of: _Subject, before: Values | None, after: Values | None) -> None:
     action = Action.CREATED if before is None else Action.DELETED if after is None else Action.CHANGED
     at = revocations.clock(conn)
-    audit.record(conn, author, ObjectChanged(at, of.kind, of.id, action, of.name, of.project_id, before, after))
+    audit_trail.record(conn, author, ObjectChanged(at, of.kind, of.id, action, of.name, of.project_id, before, after))
 
 
 def _user(user: User) -> dict[str, object]:

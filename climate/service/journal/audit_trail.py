@@ -8,10 +8,10 @@ from sqlalchemy import Connection
 
 from climate.context import Climate
 from climate.database.connections import reading
-from climate.domain.audit import Action, AuditKind, ObjectChanged, changed
+from climate.domain.audit_trail import Action, AuditKind, ObjectChanged, changed
 from climate.domain.policy import Caller, require
-from climate.store.journal import audit
-from climate.store.journal.audit import AuditEntry, AuditQuery
+from climate.store.journal import audit_trail
+from climate.store.journal.audit_trail import AuditEntry, AuditQuery
 
 __all__ = ["AuditEntry", "AuditQuery", "ObjectChange", "listed", "record"]
 
@@ -37,7 +37,7 @@ def listed(climate: Climate, caller: Caller, wanted: AuditQuery) -> list[AuditEn
     """Return changes of limits, pools, hosts, users and so on, newest first."""
     require(caller, "audit:get")
     with reading(climate.engine) as conn:
-        return audit.listed(conn, wanted)
+        return audit_trail.listed(conn, wanted)
 
 
 def record(conn: Connection, caller: Caller, at: datetime, change: ObjectChange) -> None:
@@ -49,4 +49,4 @@ def record(conn: Connection, caller: Caller, at: datetime, change: ObjectChange)
             return
     action = Action.CREATED if before is None else Action.DELETED if after is None else Action.CHANGED
     fact = ObjectChanged(at, change.kind, change.object_id, action, change.name, change.project_id, before, after)
-    audit.record(conn, caller, fact)
+    audit_trail.record(conn, caller, fact)

@@ -7,12 +7,12 @@ import pytest
 from sqlalchemy import text
 
 from climate.context import Climate
-from climate.domain.audit import AuditKind, change_stream
+from climate.domain.audit_trail import AuditKind, change_stream
 from climate.domain.errors import Conflict
 from climate.domain.policy import ADMIN, Caller
 from climate.identity import projects_and_users as directory
-from climate.service.journal import audit, check, rebuild
-from climate.service.journal.audit import AuditEntry, AuditQuery
+from climate.service.journal import audit_trail, check, rebuild
+from climate.service.journal.audit_trail import AuditEntry, AuditQuery
 from tests.identity.identity_factory import Asker, Place
 
 V3 = "/identity/v3"
@@ -20,7 +20,7 @@ READER = Caller("looker", "p", frozenset({ADMIN}))
 
 
 def entries(climate: Climate, **wanted: Any) -> list[AuditEntry]:
-    return audit.listed(climate, READER, AuditQuery(**wanted))[::-1]
+    return audit_trail.listed(climate, READER, AuditQuery(**wanted))[::-1]
 
 
 def shown(entry: AuditEntry) -> tuple[Any, ...]:
