@@ -15,7 +15,7 @@ from benchmarks import processes, scratch
 from benchmarks.figures import step
 from climate.compute import Compute
 from climate.compute.cells import neighbours
-from climate.compute.cells.cell import Broker, Cell
+from climate.compute.cells.models import Broker, Cell
 from climate.compute.cells.state import state
 from climate.compute.models.node import NodeSpec
 from climate.compute.nodes import services

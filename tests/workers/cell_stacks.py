@@ -15,9 +15,9 @@ from climate import bootstrap
 from climate.bootstrap import Deployment
 from climate.compute import Compute
 from climate.compute.cells import neighbours
-from climate.compute.cells.cell import Broker, Cell
 from climate.compute.cells.messaging.broker import BrokerTransport
 from climate.compute.cells.messaging.dispatch import Handlers
+from climate.compute.cells.models import Broker, Cell
 from climate.embedded import spawn, valkey
 from climate.embedded.folder import locked
 from climate.settings import Settings

@@ -11,9 +11,9 @@ from sqlalchemy import Connection
 
 from climate.compute import audit_trail
 from climate.compute.audit_trail import CELL, Change
-from climate.compute.cells.cell import Broker, Cell
 from climate.compute.cells.errors import CellError, CellExists, CellNotFound
 from climate.compute.cells.messaging import paths
+from climate.compute.cells.models import Broker, Cell
 from climate.compute.context import Compute
 from climate.compute.errors import BadRequest
 from climate.compute.store.cells import cells as rows

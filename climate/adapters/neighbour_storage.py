@@ -6,8 +6,8 @@ from typing import Any
 
 from climate import bootstrap
 from climate.compute.cells import neighbours
-from climate.compute.cells.cell import Broker, Cell
 from climate.compute.cells.errors import CellError, CellExists
+from climate.compute.cells.models import Broker, Cell
 from climate.compute.errors import ComputeError
 from climate.settings import Settings
 
@@ -18,7 +18,7 @@ class LinkRefused(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A neighbour and the address of its broker: the fields of `climate.compute.cells.cell.Broker`."""
+    """A neighbour and the address of its broker: the fields of `climate.compute.cells.models.Broker`."""
 
     name: str
     is_parent: bool
