@@ -42,8 +42,8 @@ from climate.compute.servers.tasks import task_worker
 from climate.compute.virt import Guest, State
 from climate.compute.virt.guest_folders import MARK
 from climate.compute.virt.hypervisor_cluster.driver import ClusterOptions
-from climate.compute.virt.hypervisor_cluster.ledger import Ledger
 from climate.compute.virt.hypervisor_cluster.member import Member
+from climate.compute.virt.hypervisor_cluster.server_placements import Ledger
 from climate.compute.virt.multi_node import MultiNodeDriver
 from tests.compute.cloud_factory import SERVICE, Place, place
 

@@ -8,7 +8,7 @@ from uuid import uuid4
 
 import structlog
 
-from climate.compute.clusters import member_orders
+from climate.compute.clusters import member_service
 from climate.compute.context import Compute
 from climate.compute.errors import NetworkError, VirtError
 from climate.compute.migrations import departed_servers
@@ -40,7 +40,7 @@ def carry_out(compute: Compute, server_id: str) -> None:
         claimed = wishes.claim(conn, server_id, compute.service_host, worker, compute.now(conn), CLAIM_SECONDS)
     if not claimed:
         departed_servers.clear(compute, server_id)
-        member_orders.carry_out(compute, server_id)
+        member_service.carry_out(compute, server_id)
         _renew_filters(compute, server_id)
         return
     with task_heartbeat.renewed_claim(compute, server_id, worker) as check:

@@ -21,7 +21,7 @@ from climate.compute.errors import VirtError
 from climate.compute.models.server import is_id
 from climate.compute.virt import Guest, Interface, State
 from climate.compute.virt.guest_volumes import Attached
-from climate.compute.virt.hypervisor_cluster.rooms import Size
+from climate.compute.virt.hypervisor_cluster.member_capacity import Size
 
 KEPT, LOST = "kept", "lost"
 """Result for a server's disk when the server was restarted on another member."""

@@ -14,9 +14,9 @@ from climate.compute.errors import Unanswered, VirtError
 from climate.compute.virt import State
 from climate.compute.virt.hypervisor_cluster import live_moves
 from climate.compute.virt.hypervisor_cluster.cluster import Cluster
-from climate.compute.virt.hypervisor_cluster.ledger import KEPT, LOST, Entry, Place
 from climate.compute.virt.hypervisor_cluster.member import ConnectingDriver, Member
-from climate.compute.virt.hypervisor_cluster.rooms import Move, balance
+from climate.compute.virt.hypervisor_cluster.member_capacity import Move, balance
+from climate.compute.virt.hypervisor_cluster.server_placements import KEPT, LOST, Entry, Place
 
 _RESTARTED = frozenset({State.RUNNING, State.PAUSED})
 """States of servers that are restarted on another member; memory of other states would be lost."""

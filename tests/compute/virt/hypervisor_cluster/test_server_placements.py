@@ -8,7 +8,7 @@ import pytest
 
 from climate.compute.virt import Guest, Interface, State
 from climate.compute.virt.guest_volumes import Attached
-from climate.compute.virt.hypervisor_cluster.ledger import REST_SECONDS, Entry, Ledger, LiveMove, Place
+from climate.compute.virt.hypervisor_cluster.server_placements import REST_SECONDS, Entry, Ledger, LiveMove, Place
 
 WHOLE = Guest(
     "5f1c2a4e-0d7b-4f0e-9a38-1c6f6a1b2c3d",

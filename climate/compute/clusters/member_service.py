@@ -21,7 +21,7 @@ from climate.compute.models.server import Server
 from climate.compute.store.nodes import cluster_members as rows
 from climate.compute.store.servers import servers
 from climate.compute.virt import Guest, VirtDriver, shared_disks
-from climate.compute.virt.hypervisor_cluster.ledger import guest_of, guest_said
+from climate.compute.virt.hypervisor_cluster.server_placements import guest_of, guest_said
 from climate.compute.virt.multi_node import MultiNodeDriver
 from climate.database.connections import reading
 

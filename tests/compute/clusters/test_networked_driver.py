@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from climate.compute.clusters.wired_driver import HostNetworks, WiredDriver
+from climate.compute.clusters.networked_driver import HostNetworks, WiredDriver
 from climate.compute.models.node import NodeSpec
 from climate.compute.models.server import ACTIVE, DELETE, PAUSE, REBOOT, RESUME, SHUTOFF, START, STOP, SUSPEND, UNPAUSE
 from climate.compute.network.driver.recording import RecordingNetwork
