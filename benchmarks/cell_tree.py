@@ -21,7 +21,7 @@ from climate.compute.models.node import NodeSpec
 from climate.compute.nodes import services
 from climate.compute.servers.tasks import task_worker
 from climate.compute.store.cells import changes
-from climate.compute.virt.memory import MemoryDriver
+from climate.compute.virt.in_memory import MemoryDriver
 from climate.settings import Settings
 
 NAMES = ("top", "right", "leaf")

@@ -13,7 +13,7 @@ from climate.compute.store.clock import database_time
 from climate.compute.virt import VirtDriver
 from climate.compute.virt.containers.driver import Bubble
 from climate.compute.virt.hypervisor_cluster.driver import ClusterOptions, HypervisorClusterDriver, unconnected
-from climate.compute.virt.memory import MemoryDriver
+from climate.compute.virt.in_memory import MemoryDriver
 from climate.compute.virt.multi_node import MultiNodeDriver
 from climate.compute.virt.process import ProcessDriver
 from climate.compute.virt.qemu.driver import MachineOptions, QemuDriver

@@ -25,7 +25,7 @@ from climate.compute.store.projects import flavors
 from climate.compute.store.projects import images as image_rows
 from climate.compute.store.tables import metadata
 from climate.compute.virt import VirtDriver
-from climate.compute.virt.memory import MemoryDriver
+from climate.compute.virt.in_memory import MemoryDriver
 from climate.compute.zones.options import Zones
 from climate.sealed_secrets import Vault
 from tests import databases

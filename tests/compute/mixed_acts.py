@@ -9,7 +9,7 @@ from uuid import uuid4
 
 from sqlalchemy import text
 
-from climate.compute import operations
+from climate.compute import server_operations
 from climate.compute.context import Compute
 from climate.compute.errors import NotFound
 from climate.compute.migrations import cold_migration, evacuation
@@ -28,7 +28,7 @@ from climate.compute.reservations import pools, shared_capacity
 from climate.compute.reservations.shared_capacity import Grant
 from climate.compute.servers import actions, create, properties, resize, sync_states, unshelve
 from climate.compute.servers.tasks import task_worker
-from climate.compute.virt.memory import MemoryDriver
+from climate.compute.virt.in_memory import MemoryDriver
 from tests.compute.cloud_factory import request
 from tests.compute.mixed_load import FLAVORS, NODES, OUTSIDE, POOLS, PROJECTS, Act, Load, by
 
@@ -94,15 +94,15 @@ def _plug(load: Load, chance: Random) -> None:
     server = load.some(chance, ACTIVE, SHUTOFF)
     with load.engine.connect() as conn:
         there = list(conn.scalars(text("SELECT id::text FROM compute_networks ORDER BY id")))
-    operations.attach(load.compute, load.who(server), chance.choice(there), None)
+    server_operations.attach(load.compute, load.who(server), chance.choice(there), None)
 
 
 def _unplug(load: Load, chance: Random) -> None:
     server = load.some(chance, ACTIVE, SHUTOFF)
-    ports = operations.interfaces(load.compute, load.who(server))
+    ports = server_operations.interfaces(load.compute, load.who(server))
     if not ports:
         raise NotFound("no interfaces")
-    operations.detach(load.compute, load.who(server), chance.choice(ports).id)
+    server_operations.detach(load.compute, load.who(server), chance.choice(ports).id)
 
 
 def _addresses(load: Load, project: str) -> list[str]:
@@ -120,7 +120,7 @@ def _associate(load: Load, chance: Random) -> None:
     server = load.some(chance, ACTIVE, SHUTOFF)
     if not (there := _addresses(load, server.project_id)):
         raise NotFound("no floating addresses")
-    operations.associate(load.compute, load.who(server), chance.choice(there), None)
+    server_operations.associate(load.compute, load.who(server), chance.choice(there), None)
 
 
 def _disassociate(load: Load, chance: Random) -> None:

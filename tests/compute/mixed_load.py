@@ -32,7 +32,7 @@ from climate.compute.store.projects import flavors
 from climate.compute.store.servers import lists
 from climate.compute.store.servers.lists import Listing
 from climate.compute.virt import Guest, State
-from climate.compute.virt.memory import MemoryDriver
+from climate.compute.virt.in_memory import MemoryDriver
 from climate.compute.zones.options import Zones
 from climate.database.connections import reading
 from climate.sealed_secrets import Vault

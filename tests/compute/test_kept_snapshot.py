@@ -15,7 +15,7 @@ from climate.compute.nodes import aggregates, maintenance, services
 from climate.compute.reservations import pools, shared_capacity
 from climate.compute.reservations.shared_capacity import Grant
 from climate.compute.servers import actions
-from climate.compute.virt.memory import MemoryDriver
+from climate.compute.virt.in_memory import MemoryDriver
 from tests.campaign import length
 from tests.compute.cloud_factory import HALF, SERVICE, TINY, Place, node, place
 from tests.compute.scheduler.hosts.test_snapshot_cache import asked_anew, take, told

@@ -15,7 +15,7 @@ from climate.compute.models.server import ACTIVE
 from climate.compute.nodes import services
 from climate.compute.reservations import pools
 from climate.compute.virt import Guest
-from climate.compute.virt.memory import MemoryDriver
+from climate.compute.virt.in_memory import MemoryDriver
 from climate.compute.virt.multi_node import MultiNodeDriver
 from tests.compute.cloud_factory import HALF, SERVICE, Place, node, place
 

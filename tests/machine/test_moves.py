@@ -14,7 +14,7 @@ from sqlalchemy import Engine
 
 from climate.compute import Compute
 from climate.compute.errors import ComputeError, VirtError
-from climate.compute.migrations import cold_migration, evacuation, live_requests
+from climate.compute.migrations import cold_migration, evacuation, live_migration_requests
 from climate.compute.models.server import (
     ACTIVE,
     DELETE,
@@ -58,7 +58,7 @@ WHICH = st.integers(0, MOST_SERVERS - 1)
 ASKED: Mapping[str, Callable[[Compute, str], object]] = {
     **{task: lambda compute, one, task=task: actions.ask(compute, one, task) for task in (STOP, START, PAUSE, UNPAUSE)},
     "migrate": cold_migration.migrate,
-    "migrate live": lambda compute, one: live_requests.live_migrate(compute, one, by=BY),
+    "migrate live": lambda compute, one: live_migration_requests.live_migrate(compute, one, by=BY),
     "evacuate": evacuation.evacuate,
     "confirm": resize.confirm,
     "revert": lambda compute, one: actions.ask(compute, one, REVERT),

@@ -20,7 +20,7 @@ from climate.compute.servers.tasks import task_worker
 from climate.compute.store.cells import changes
 from climate.compute.store.cells import servers as cell_servers
 from climate.compute.store.projects import flavors
-from climate.compute.virt.memory import MemoryDriver
+from climate.compute.virt.in_memory import MemoryDriver
 from tests.compute import network_factory
 from tests.compute.cloud_factory import TINY, node, request
 from tests.system.stack import await_so

@@ -20,7 +20,7 @@ from climate.compute.metadata import config_drives
 from climate.compute.models.server import Server
 from climate.compute.store.nodes import cluster_members as rows
 from climate.compute.store.servers import servers
-from climate.compute.virt import Guest, VirtDriver, shared_disks
+from climate.compute.virt import Guest, VirtDriver, shared_storage
 from climate.compute.virt.hypervisor_cluster.server_placements import guest_of, guest_said
 from climate.compute.virt.multi_node import MultiNodeDriver
 from climate.database.connections import reading
@@ -68,14 +68,14 @@ def report(compute: Compute) -> None:
     """
     driver = compute.driver
     if isinstance(driver, MultiNodeDriver) and (offers := _offers(driver)):
-        disks = {one.driver: shared_disks.identity(driver.members[one.driver]) for _, one in offers}
+        disks = {one.driver: shared_storage.identity(driver.members[one.driver]) for _, one in offers}
         with compute.engine.begin() as conn:
             rows.report(conn, rows.Offering(compute.service_host, machine(), disks), offers, compute.now(conn))
 
 
 def _offers(driver: MultiNodeDriver) -> list[tuple[str, MemberSpec]]:
     offers = driver.offers()
-    wrong = {one.driver: shared_disks.trouble(driver.members[one.driver]) for _, one in offers}
+    wrong = {one.driver: shared_storage.trouble(driver.members[one.driver]) for _, one in offers}
     for name, reason in wrong.items():
         if reason is not None:
             log.error("the members of a driver are not offered to clusters", driver=name, reason=reason)

@@ -22,7 +22,7 @@ from climate.compute.virt import Guest, State, VirtDriver, Wiring
 from climate.compute.virt.guest_folders import MARK, Homes
 from climate.compute.virt.guest_kinds import Kind
 from climate.compute.virt.live_migrator import APART, Limits, LiveMigrator, Watch
-from climate.compute.virt.shared_disks import KeepsHomes
+from climate.compute.virt.shared_storage import KeepsHomes
 
 
 def _lives_here(server_id: str) -> bool:

@@ -11,7 +11,7 @@ from climate.compute.context import Compute
 from climate.compute.models.image import KILLED
 from climate.compute.servers import sync_states
 from climate.compute.store.projects import images as rows
-from climate.compute.store.servers import state_audit
+from climate.compute.store.servers import sync_states as state_audit
 from climate.database.connections import reading
 
 OLD_SECONDS = 86_400

@@ -16,7 +16,7 @@ from climate.compute.errors import NetworkError, VirtError
 from climate.compute.migrations import live_migration
 from climate.compute.models.migration import COMPLETED, CONFIRMED, CONFIRMING, DONE, EVACUATION, Migration
 from climate.compute.models.server import LIVE_MIGRATE, MIGRATE, REVERT, Server
-from climate.compute.servers import guests, volume_attachments
+from climate.compute.servers import guest_conversion, volume_attachments
 from climate.compute.servers.interfaces import vif_plugging
 from climate.compute.store.servers import migrations as rows
 from climate.compute.store.servers import servers, tasks
@@ -100,7 +100,9 @@ def _end(compute: Compute, seen: Whereabouts) -> None:
         if server is None or server.service_host in (None, compute.service_host):
             return
         if held:
-            compute.driver.stop(replace(guests.guest(compute, server), node=seen.held_node or ""), kindly=False)
+            compute.driver.stop(
+                replace(guest_conversion.guest(compute, server), node=seen.held_node or ""), kindly=False
+            )
         elif server.migration_id is None:
             compute.driver.delete(server.id)
             volume_attachments.release(compute, server.id)

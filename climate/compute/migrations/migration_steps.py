@@ -47,7 +47,7 @@ from climate.compute.servers.interfaces import vif_plugging
 from climate.compute.servers.tasks import task_heartbeat
 from climate.compute.servers.tasks.task import Work
 from climate.compute.store.servers import migrations as rows
-from climate.compute.store.servers import retries, servers, tasks
+from climate.compute.store.servers import reschedule, servers, tasks
 from climate.database.connections import reading
 
 log = structlog.get_logger(__name__)
@@ -172,7 +172,7 @@ def hand_over(compute: Compute, server: Server, worker: str, migration: Migratio
     with compute.engine.begin() as conn:
         now = compute.now(conn)
         locked = servers.get(conn, server.id, lock=True)
-        wanted = retries.hold(conn, server.id, worker, now, HOLD_SECONDS) if locked is not None else None
+        wanted = reschedule.hold(conn, server.id, worker, now, HOLD_SECONDS) if locked is not None else None
         if wanted != server.task or to is None or server.node_id is None:
             return wanted is None
         rows.swap(conn, migration, to, server.node_id, now)
@@ -189,7 +189,7 @@ def taken_back(compute: Compute, server: Server, worker: str, reason: str) -> bo
     with compute.engine.begin() as conn:
         now = compute.now(conn)
         locked = servers.get(conn, server.id, lock=True)
-        wanted = retries.hold(conn, server.id, worker, now, HOLD_SECONDS) if locked is not None else None
+        wanted = reschedule.hold(conn, server.id, worker, now, HOLD_SECONDS) if locked is not None else None
         if wanted != server.task:
             return wanted is None
         rows.fail(conn, migration.id, reason, now)

@@ -16,10 +16,10 @@ from climate.compute.network.network_options import NetworkOptions
 from climate.compute.servers.interfaces import interfaces
 from climate.compute.servers.interfaces.interfaces import Who
 from climate.compute.virt import Guest, Wiring
+from climate.compute.virt.in_memory import MemoryDriver
 from climate.compute.virt.live_migrator import APART, Limits, LiveMigrator, Order
-from climate.compute.virt.memory import MemoryDriver
 from climate.compute.virt.multi_node import MultiNodeDriver
-from climate.compute.virt.shared_disks import KeepsHomes
+from climate.compute.virt.shared_storage import KeepsHomes
 from tests.compute import network_factory
 from tests.compute.cloud_factory import Place, place
 from tests.compute.clusters.wired_pair import FAR, NEAR, WiredPair, wired_pair

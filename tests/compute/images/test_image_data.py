@@ -18,7 +18,7 @@ from climate.compute.models.image import Image
 from climate.compute.servers import actions
 from climate.compute.store.projects import images as store
 from climate.compute.virt import Guest
-from climate.compute.virt.memory import MemoryDriver
+from climate.compute.virt.in_memory import MemoryDriver
 from climate.domain.lease import Reservation
 from climate.domain.period import Period
 from climate.plugin import Lent

@@ -26,7 +26,7 @@ from climate.compute.servers.interfaces.interfaces import Who
 from climate.compute.servers.tasks import task_worker
 from climate.compute.store.servers import migration_lists
 from climate.compute.virt import Guest, State
-from climate.compute.virt.memory import MemoryDriver
+from climate.compute.virt.in_memory import MemoryDriver
 from tests.compute.cloud_factory import SERVICE, Place, node, place
 
 OTHER = "compute-2"

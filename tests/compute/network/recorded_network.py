@@ -25,7 +25,7 @@ from climate.compute.servers import actions
 from climate.compute.store.networks import fixed_ips as addresses
 from climate.compute.store.networks import networks as rows
 from climate.compute.store.projects import flavors
-from climate.compute.virt.memory import MemoryDriver
+from climate.compute.virt.in_memory import MemoryDriver
 from tests.compute.cloud_factory import SERVICE, TINY, Place, Rings, empty, node
 from tests.conftest import Clock
 from tests.databases import connected

@@ -10,7 +10,7 @@ from climate.compute.models.server import ACTIVE, ERROR, RESCUED, START, STOP, U
 from climate.compute.servers import actions, rebuild, sync_states
 from climate.compute.servers.rebuild import Rebuilt
 from climate.compute.virt import Guest
-from climate.compute.virt.memory import MemoryDriver
+from climate.compute.virt.in_memory import MemoryDriver
 from tests.compute.cloud_factory import Place
 
 NOBODY = "00000000-0000-4000-8000-000000000000"

@@ -15,7 +15,7 @@ from climate.compute.servers import actions, volume_attachments
 from climate.compute.servers.interfaces.interfaces import Who
 from climate.compute.store.projects.volumes import Volume
 from climate.compute.virt import Guest
-from climate.compute.virt.memory import MemoryDriver
+from climate.compute.virt.in_memory import MemoryDriver
 from climate.compute.volume_directory import Directory
 from tests.compute.cloud_factory import Place, node, place
 

@@ -19,7 +19,7 @@ from climate.compute.virt import Guest, Interface, State, VirtDriver
 from climate.compute.virt.containers.driver import Bubble
 from climate.compute.virt.guest_folders import MARK, Homes
 from climate.compute.virt.hypervisor_cluster.driver import HypervisorClusterDriver
-from climate.compute.virt.memory import MemoryDriver
+from climate.compute.virt.in_memory import MemoryDriver
 from climate.compute.virt.multi_node import MultiNodeDriver
 from climate.compute.virt.process import ProcessDriver
 from climate.compute.virt.qemu.driver import QemuDriver

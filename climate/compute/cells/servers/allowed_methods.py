@@ -9,7 +9,7 @@ from sqlalchemy import Connection
 from climate.compute.cells.errors import CellError
 from climate.compute.context import Compute
 from climate.compute.errors import BadRequest, VirtError
-from climate.compute.migrations import cold_migration, evacuation, live_requests
+from climate.compute.migrations import cold_migration, evacuation, live_migration_requests
 from climate.compute.models.flavor import Flavor
 from climate.compute.models.image import ACTIVE
 from climate.compute.models.server import (
@@ -27,7 +27,7 @@ from climate.compute.models.server import (
     UNRESCUE,
 )
 from climate.compute.network import floating_ips
-from climate.compute.servers import actions, faults, guests, properties, rebuild, resize, unshelve
+from climate.compute.servers import actions, faults, guest_conversion, properties, rebuild, resize, unshelve
 from climate.compute.servers.actions import By
 from climate.compute.servers.interfaces import interfaces
 from climate.compute.servers.interfaces.interfaces import Who, port_of
@@ -98,7 +98,7 @@ def _migrate(compute: Compute, server_id: str, args: Args, by: By) -> None:
 
 
 def _live_migrate(compute: Compute, server_id: str, args: Args, by: By) -> None:
-    live_requests.live_migrate(compute, server_id, args["host"], args["block"], by=by)
+    live_migration_requests.live_migrate(compute, server_id, args["host"], args["block"], by=by)
 
 
 def _evacuate(compute: Compute, server_id: str, args: Args, by: By) -> None:
@@ -172,7 +172,7 @@ def _snapshot(compute: Compute, server_id: str, args: Args, by: By) -> str:
 def _console_output(compute: Compute, server_id: str, args: Args, by: By) -> str:
     server = actions.get(compute, server_id)
     try:
-        text = compute.driver.console(guests.guest(compute, server), args["lines"]) if server.node else ""
+        text = compute.driver.console(guest_conversion.guest(compute, server), args["lines"]) if server.node else ""
     except VirtError as error:
         reason = faults.readable(server, str(error))
         raise CellError(f"The console log of instance {server.id} cannot be read: {reason}") from None

@@ -13,7 +13,7 @@ from climate.compute.context import Compute
 from climate.compute.errors import NetworkError, VirtError
 from climate.compute.migrations import departed_servers
 from climate.compute.models.server import Server
-from climate.compute.servers import guests
+from climate.compute.servers import guest_conversion
 from climate.compute.servers.interfaces import vif_plugging
 from climate.compute.servers.tasks import driver_calls, task_heartbeat, task_results
 from climate.compute.servers.tasks.task import Work
@@ -69,9 +69,9 @@ def _next(compute: Compute, server_id: str, check: Check) -> Work | None:
         server: Server | None = servers.get(conn, server_id)
         if server is None or server.task is None:
             return None
-        image_id = guests.source(server)
+        image_id = guest_conversion.source(server)
         image = image_rows.get(conn, image_id) if image_id else None
-    return Work(compute, server, guests.guest(compute, server, image), check)
+    return Work(compute, server, guest_conversion.guest(compute, server, image), check)
 
 
 def _step(work: Work, worker: str) -> bool:

@@ -6,7 +6,7 @@ from uuid import uuid4
 
 import structlog
 
-from climate.compute import operations
+from climate.compute import server_operations
 from climate.compute.context import Compute
 from climate.compute.errors import ComputeError, NoMoreAddresses, NoValidHost, QuotaExceeded, ZoneUnavailable
 from climate.compute.models.request import BootRequest
@@ -109,7 +109,7 @@ def _take_back(compute: Compute, request: BootRequest, state: BuildState) -> Non
         server_id = item.server_id or ""
         try:
             if item.zone_id is None:
-                operations.ask(compute, Who(server_id, None, by), DELETE)
+                server_operations.ask(compute, Who(server_id, None, by), DELETE)
             else:
                 routing.forward(compute, server_id, ChildRequest("DELETE", f"/servers/{server_id}"), None)
         except ComputeError as error:

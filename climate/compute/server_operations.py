@@ -11,14 +11,14 @@ from typing import Concatenate, ParamSpec, TypeVar
 from climate.compute.cells.servers import proxy
 from climate.compute.context import Compute
 from climate.compute.errors import BadRequest, Conflict, NotFound, VirtError
-from climate.compute.migrations import cold_migration, evacuation, live_requests
+from climate.compute.migrations import cold_migration, evacuation, live_migration_requests
 from climate.compute.models.flavor import Flavor
 from climate.compute.models.server import Server
 from climate.compute.network import floating_ips
 from climate.compute.servers import (
     actions,
     faults,
-    guests,
+    guest_conversion,
     properties,
 )
 from climate.compute.servers import (
@@ -131,7 +131,7 @@ def live_migrate(compute: Compute, who: Who, host: str | None, block: bool | str
 
     None: the scheduler chooses. See `live_requests.live_migrate` for `block`.
     """
-    live_requests.live_migrate(compute, who.server_id, host, block, by=who.by)
+    live_migration_requests.live_migrate(compute, who.server_id, host, block, by=who.by)
 
 
 @at_top(proxy.evacuate)
@@ -189,7 +189,7 @@ def console_output(compute: Compute, who: Who, lines: int | None) -> str:
     if server.node is None:
         return ""
     try:
-        return compute.driver.console(guests.guest(compute, server), lines)
+        return compute.driver.console(guest_conversion.guest(compute, server), lines)
     except VirtError as error:
         reason = faults.readable(server, str(error))
         raise VirtError(f"The console log of instance {server.id} cannot be read: {reason}") from None

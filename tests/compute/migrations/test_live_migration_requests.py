@@ -11,7 +11,7 @@ from sqlalchemy import text
 
 from climate.compute import volumes
 from climate.compute.errors import BadRequest, Busy, Conflict, NotFound, VirtError
-from climate.compute.migrations import live_migration, live_requests
+from climate.compute.migrations import live_migration, live_migration_requests
 from climate.compute.models.migration import CANCELLED, COMPLETED, ERROR, Migration
 from climate.compute.models.server import ACTIVE, DELETE, LIVE_MIGRATE, PAUSE, PAUSED, SHUTOFF, STOP, Server
 from climate.compute.models.server import ERROR as IN_ERROR
@@ -21,8 +21,8 @@ from climate.compute.servers.interfaces.interfaces import Who
 from climate.compute.servers.tasks import task_worker
 from climate.compute.store.servers import live_migration_steps, migration_lists
 from climate.compute.virt import Guest
+from climate.compute.virt.in_memory import MemoryDriver
 from climate.compute.virt.live_migrator import SECRETS, Limits, LiveMigrator, Order, Progress, Watch
-from climate.compute.virt.memory import MemoryDriver
 from climate.sealed_secrets import Vault
 from tests.compute.cloud_factory import HALF, Place, node, place
 
@@ -163,7 +163,7 @@ class Cloud:
             return migration_lists.listed(conn, {"server_id": server.id}, 10)[0]
 
     def ask(self, server: Server, host: str | None = None, **wanted: Any) -> Migration:
-        live_requests.live_migrate(self.place.compute, server.id, host, by=BY, **wanted)
+        live_migration_requests.live_migrate(self.place.compute, server.id, host, by=BY, **wanted)
         return self.migration(server)
 
     def is_whole(self, server: Server) -> bool:
@@ -395,8 +395,8 @@ def test_one_that_is_aborted_before_it_begins_stays(cloud: Cloud) -> None:
     server = booted(cloud)
     found = cloud.ask(server)
     with pytest.raises(Conflict, match="queued"):
-        live_requests.abort(cloud.place.compute, server.id, found.id, early=False)
-    live_requests.abort(cloud.place.compute, server.id, found.id)
+        live_migration_requests.abort(cloud.place.compute, server.id, found.id, early=False)
+    live_migration_requests.abort(cloud.place.compute, server.id, found.id)
     cloud.settle()
     assert cloud.migration(server).status == CANCELLED
     assert cloud.look(server).node == server.node
@@ -406,7 +406,7 @@ def test_one_that_is_aborted_before_it_begins_stays(cloud: Cloud) -> None:
 def test_one_that_is_aborted_on_the_way_stays(cloud: Cloud) -> None:
     server = booted(cloud)
     found = cloud.ask(server)
-    cloud.world.during = lambda: live_requests.abort(cloud.place.compute, server.id, found.id, early=False)
+    cloud.world.during = lambda: live_migration_requests.abort(cloud.place.compute, server.id, found.id, early=False)
     cloud.settle()
     assert cloud.migration(server).status == CANCELLED
     assert (cloud.look(server).node, cloud.look(server).status) == (server.node, ACTIVE)
@@ -417,12 +417,12 @@ def test_one_can_be_hurried_while_it_runs(cloud: Cloud) -> None:
     server = booted(cloud)
     found = cloud.ask(server)
     with pytest.raises(Conflict, match="queued"):
-        live_requests.force_complete(cloud.place.compute, server.id, found.id)
-    cloud.world.during = lambda: live_requests.force_complete(cloud.place.compute, server.id, found.id)
+        live_migration_requests.force_complete(cloud.place.compute, server.id, found.id)
+    cloud.world.during = lambda: live_migration_requests.force_complete(cloud.place.compute, server.id, found.id)
     cloud.settle()
     assert cloud.world.watched == [Order.COMPLETE]
     assert cloud.migration(server).status == COMPLETED
-    for verb in (live_requests.force_complete, live_requests.abort):
+    for verb in (live_migration_requests.force_complete, live_migration_requests.abort):
         with pytest.raises(Conflict, match="completed"):
             verb(cloud.place.compute, server.id, found.id)
         with pytest.raises(NotFound):
@@ -511,19 +511,19 @@ def test_a_disk_is_copied_as_it_is_asked_for(cloud: Cloud, block: bool) -> None:
 def test_what_cannot_be_migrated_is_refused_and_changes_nothing(cloud: Cloud) -> None:
     compute, server = cloud.place.compute, booted(cloud)
     with pytest.raises(BadRequest, match="nowhere"):
-        live_requests.live_migrate(compute, server.id, "nowhere")
+        live_migration_requests.live_migrate(compute, server.id, "nowhere")
     with pytest.raises(BadRequest, match="already"):
-        live_requests.live_migrate(compute, server.id, server.node)
+        live_migration_requests.live_migrate(compute, server.id, server.node)
     with pytest.raises(NotFound):
-        live_requests.live_migrate(compute, "11111111-1111-4111-8111-111111111111")
+        live_migration_requests.live_migrate(compute, "11111111-1111-4111-8111-111111111111")
     cloud.ask(server)
     with pytest.raises(Busy):
-        live_requests.live_migrate(compute, server.id)
+        live_migration_requests.live_migrate(compute, server.id)
     cloud.settle()
     actions.ask(compute, server.id, STOP)
     cloud.settle()
     with pytest.raises(Conflict, match="stopped"):
-        live_requests.live_migrate(compute, server.id)
+        live_migration_requests.live_migrate(compute, server.id)
 
 
 def test_drivers_that_cannot_are_reported(here: Place) -> None:
@@ -531,5 +531,5 @@ def test_drivers_that_cannot_are_reported(here: Place) -> None:
         conn.execute(text("UPDATE compute_nodes SET driver = 'process'"))
     server = here.boot_one()
     with pytest.raises(BadRequest, match="driver process"):
-        live_requests.live_migrate(here.compute, server.id)
+        live_migration_requests.live_migrate(here.compute, server.id)
     assert here.look(server.id).task is None
