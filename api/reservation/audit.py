@@ -56,7 +56,7 @@ class AuditEntryOut(Schema):
 
 
 class AuditAnswer(Schema):
-    audit_trail = fields.List(fields.Nested(AuditEntryOut), required=True)
+    audit = fields.List(fields.Nested(AuditEntryOut), required=True)
     audit_links = fields.List(
         fields.Nested(LinkOut), metadata={"description": "Link to the next page, if there is one."}
     )

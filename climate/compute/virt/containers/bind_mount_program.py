@@ -1,8 +1,8 @@
 """Program that binds folders into running containers; a separate process, because it enters their mount namespace.
 
-`python bind_mount_program.py PID FOLDER [SOURCE]` mounts the folder SOURCE of this machine as FOLDER in the mount namespace
-of the process PID. Without SOURCE the folder is unmounted. It needs root and a single-threaded process, so it imports
-only the standard library.
+`python bind_mount_program.py PID FOLDER [SOURCE]` mounts the folder SOURCE of this machine as FOLDER in the mount
+namespace of the process PID. Without SOURCE the folder is unmounted. It needs root and a single-threaded process, so
+it imports only the standard library.
 """
 
 import ctypes
