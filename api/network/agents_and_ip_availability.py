@@ -8,7 +8,7 @@ from api.compute import validation
 from api.network import views
 from api.network.filters import fitting, one
 from api.request_context import caller, compute, deployment
-from climate.compute.network.operations import overview
+from climate.compute.network.operations import agents_and_ip_availability
 from climate.compute.store.networks.ip_counts import IpCount
 
 Body = dict[str, object]
@@ -47,7 +47,7 @@ def agent(agent_id: str) -> Body:
 
 def _figures() -> list[Body]:
     validation.may_administer()
-    return [_figure(row) for row in overview.addresses_in_use(compute())]
+    return [_figure(row) for row in agents_and_ip_availability.addresses_in_use(compute())]
 
 
 def _figure(row: IpCount) -> Body:
@@ -59,7 +59,7 @@ def _figure(row: IpCount) -> Body:
 
 def _agents() -> list[Body]:
     validation.may_administer()
-    return [_agent(row) for row in overview.services(compute())]
+    return [_agent(row) for row in agents_and_ip_availability.services(compute())]
 
 
 def _agent(row: Body) -> Body:

@@ -14,7 +14,7 @@ from climate.compute.cells.options import CellOptions
 from climate.compute.images.quota import ImageLimits
 from climate.compute.models.flavor import Flavor
 from climate.compute.models.node import DEFAULTS, SERVICE_DOWN_SECONDS, NodeDefaults
-from climate.compute.network.allocation.notify_allocators import TellNetwork, silent_network
+from climate.compute.network.allocation.change_notifications import TellNetwork, silent_network
 from climate.compute.network.allocation.queue import AllocationQueue
 from climate.compute.network.driver.registry import Wires
 from climate.compute.network.network_options import NetworkOptions

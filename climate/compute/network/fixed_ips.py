@@ -12,8 +12,8 @@ from sqlalchemy import Connection
 from climate.compute.errors import BadRequest, Conflict, MacsCollide, NoMoreAddresses, NotFound, QuotaExceeded
 from climate.compute.network import mac_addresses, managers
 from climate.compute.network.allocation.allocator import DEALLOCATE, REMOVE
+from climate.compute.network.allocation.change_notifications import Change, TellNetwork, silent_network
 from climate.compute.network.allocation.grants import Granted
-from climate.compute.network.allocation.notify_allocators import Change, TellNetwork, silent_network
 from climate.compute.network.driver import Happened, What
 from climate.compute.network.models import FLAT, Network, Vif
 from climate.compute.network.network_options import MAC_ATTEMPTS, NetworkOptions

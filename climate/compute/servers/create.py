@@ -14,7 +14,7 @@ from climate.compute.errors import BadRequest, NoMoreAddresses, NotFound, NoVali
 from climate.compute.models.request import BootRequest, Spec, drafts, spec_of, zoned
 from climate.compute.models.server import BUILD, RESERVE, RESERVED, SPAWN, Server
 from climate.compute.network import fixed_ips, floating_ips, ports
-from climate.compute.network.allocation import api_calls
+from climate.compute.network.allocation import address_requests
 from climate.compute.network.allocation.grants import AddressRequest, Granted
 from climate.compute.network.managers import MANAGERS
 from climate.compute.network.models import Network
@@ -148,15 +148,15 @@ def _with_addresses(compute: Compute, build: _Build, spec: Spec) -> list[Server]
         return claims.settle(compute, lambda attempt: _placed(compute, attempt, build, spec))
     with compute.engine.begin() as conn:
         wanted = _address_request(compute, conn, build)
-        prepared = api_calls.prepare(conn, compute, wanted)
-    granted = tuple(api_calls.ask(compute, compute.network_queue, prepared))
+        prepared = address_requests.prepare(conn, compute, wanted)
+    granted = tuple(address_requests.ask(compute, compute.network_queue, prepared))
     ready = replace(build, server_ids=wanted.server_ids, granted=granted)
     used: set[str] = set()
     try:
         made = claims.settle(compute, lambda attempt: _placed(compute, attempt, ready, spec))
         used = {server.id for server in made if server.node_id is not None}
     finally:
-        api_calls.cancel(compute, [one.asked for one in granted], used)
+        address_requests.cancel(compute, [one.asked for one in granted], used)
     return made
 
 

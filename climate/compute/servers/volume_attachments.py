@@ -13,7 +13,7 @@ from climate.compute.models.server import REWIRE, SHELVED_OFFLOADED, WISHES, Ser
 from climate.compute.servers import actions
 from climate.compute.servers.actions import TaskRequest
 from climate.compute.servers.interfaces.interfaces import Who
-from climate.compute.store.networks import lent_floating_ips
+from climate.compute.store.networks import reserved_floating_ips
 from climate.compute.store.projects import volumes as rows
 from climate.compute.store.projects.volumes import AVAILABLE, DETACH, Volume
 from climate.compute.store.servers import tasks
@@ -89,7 +89,7 @@ def drop(compute: Compute, pool: str, token: int, *, keep: bool) -> None:
     Attached ones are detached first: Busy until that is done. Raises StaleToken, VirtError.
     """
     with compute.engine.begin() as conn:
-        if not lent_floating_ips.fence(conn, pool, token):
+        if not reserved_floating_ips.fence(conn, pool, token):
             raise StaleToken
         if keep:
             rows.keep(conn, pool)

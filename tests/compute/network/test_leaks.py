@@ -13,7 +13,7 @@ from climate.compute.network import floating_ips
 from climate.compute.nodes import services
 from climate.compute.servers.interfaces import interfaces
 from climate.compute.servers.interfaces.interfaces import Who
-from climate.compute.store.networks import lent_floating_ips
+from climate.compute.store.networks import reserved_floating_ips
 from tests.compute.network.conftest import Cloud
 from tests.compute.network.recorded_network import Books
 from tests.system.stack import await_so
@@ -66,7 +66,7 @@ def test_a_floating_address_that_moves_away_stays_where_it_went_when_its_old_int
 ADDITIONS: list[Callable[[Books, Connection, str], object]] = [
     lambda there, conn, pool: floating_ips.add(conn, pool, ONE, ONE),
     lambda there, conn, pool: floating_ips.allocate_this(conn, "demo", pool, there.clock.time, address=str(ONE)),
-    lambda there, conn, pool: lent_floating_ips.lend(conn, loan(pool)),
+    lambda there, conn, pool: reserved_floating_ips.lend(conn, loan(pool)),
 ]
 
 

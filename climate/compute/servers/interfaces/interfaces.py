@@ -11,7 +11,7 @@ from climate.compute.errors import NotFound
 from climate.compute.models.server import REWIRE, SHELVED_OFFLOADED, Server
 from climate.compute.network import fixed_ips as fixed
 from climate.compute.network import floating_ips, ports
-from climate.compute.network.allocation import api_calls
+from climate.compute.network.allocation import address_requests
 from climate.compute.network.allocation.allocator import ADD
 from climate.compute.network.allocation.grants import AddressRequest, Granted
 from climate.compute.network.models import Vif
@@ -74,7 +74,7 @@ def add(compute: Compute, who: Who, network_id: str, address: str | None = None)
         return change(compute, who, attach, counted=owner)
     except BaseException:
         if granted is not None:
-            api_calls.cancel(compute, [granted.asked])
+            address_requests.cancel(compute, [granted.asked])
         raise
 
 
@@ -90,8 +90,8 @@ def _granted(compute: Compute, who: Who, network_id: str, address: str | None) -
         macs = {vif.network.id: vif.mac for vif in addresses.vifs_of(conn, [server.id])}
         exact = {} if address is None else {network_id: address}
         wanted = AddressRequest(server.project_id, (server.id,), networks, exact, macs=macs)
-        prepared = api_calls.prepare(conn, compute, wanted)
-    return api_calls.ask(compute, compute.network_queue, prepared, ADD)[0]
+        prepared = address_requests.prepare(conn, compute, wanted)
+    return address_requests.ask(compute, compute.network_queue, prepared, ADD)[0]
 
 
 def remove(compute: Compute, who: Who, address: str) -> None:
