@@ -14,7 +14,7 @@ from benchmarks.figures import head, line, spread, step
 from benchmarks.zone_tree import C, Zone, fill, zones
 from climate import log_setup
 from climate.compute.models.request import BootRequest, spec_of
-from climate.compute.scheduler.estimates import estimate
+from climate.compute.scheduler.cost_estimates import estimate
 from climate.compute.store.projects import flavors
 from climate.compute.zones import polling, registry
 from climate.compute.zones.builds import plan, selection

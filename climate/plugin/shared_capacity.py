@@ -11,8 +11,8 @@ from climate.cloud import Capacity, HostPools, NotYet, Servers, SharedCapacity
 from climate.domain.availability.demands import Horizon, SharedDemand
 from climate.domain.errors import Conflict
 from climate.domain.facts import Hold
-from climate.domain.hosts import flavor_demand
-from climate.domain.hosts.flavor_demand import Demand
+from climate.domain.hosts import extra_spec_requirements
+from climate.domain.hosts.extra_spec_requirements import Demand
 from climate.domain.hosts.requirements import Requirement
 from climate.domain.hosts.shared_capacity import Order, Size, Use, group_id
 from climate.domain.lease import Reservation
@@ -116,7 +116,7 @@ def refuse_changes(ask: Ask, but: frozenset[str] = frozenset()) -> None:
 
 def demand_of(flavor: Mapping[str, Any]) -> Demand:
     """Return the resources of a server of a flavor, as `resource_properties` of its reservation describes it."""
-    return flavor_demand.of(Size(flavor["vcpus"], flavor["ram"], flavor["disk"]), flavor["extra_specs"])
+    return extra_spec_requirements.of(Size(flavor["vcpus"], flavor["ram"], flavor["disk"]), flavor["extra_specs"])
 
 
 def hand_over(cloud: SharedCapacity, lent: Lent, size: Size, extra_specs: Mapping[str, str] | None = None) -> None:

@@ -19,7 +19,7 @@ from climate.compute.models.server import RESIZE, VERIFY_RESIZE, VM_STATES, Room
 from climate.compute.nodes.attestation import SPEC
 from climate.compute.placement import claims, request_data
 from climate.compute.placement.claims import Attempt
-from climate.compute.placement.flavor_demands import KEYS
+from climate.compute.placement.numa_and_pci_requests import KEYS
 from climate.compute.reservations import shared_capacity
 from climate.compute.scheduler.hosts.table import Hosts
 from climate.compute.scheduler.multi import RESIZE as AS_RESIZED

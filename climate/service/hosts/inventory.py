@@ -14,7 +14,7 @@ from climate.cloud import DRAINING, CloudError, CloudHost, Fenced, NotYet
 from climate.context import Climate
 from climate.domain.errors import Busy, Conflict, Forbidden, InvalidInput, NotFound, Unavailable
 from climate.domain.facts import HostMoved, HostPowerCleared
-from climate.domain.hosts import flavor_demand, folded_host, requirements
+from climate.domain.hosts import extra_spec_requirements, folded_host, requirements
 from climate.domain.hosts.pools import HostPlace, Pool
 from climate.domain.policy import Caller, require
 from climate.service.hosts import move_checks
@@ -204,7 +204,7 @@ def _relied_on(conn: Connection, number: int) -> frozenset[str]:
     """Return the names of the capabilities for which reservations were given this host."""
     asked = (requirements.keys(requirements.parse(text)) for text in hosts.relied_on(conn, number))
     flavors = (json.loads(text)["extra_specs"] for text in hosts.flavors_on(conn, number))
-    return frozenset().union(*asked, *(flavor_demand.capabilities(specs) for specs in flavors))
+    return frozenset().union(*asked, *(extra_spec_requirements.capabilities(specs) for specs in flavors))
 
 
 def remove(climate: Climate, caller: Caller, host_id: str, *, dry_run: bool = False) -> None:

@@ -11,7 +11,7 @@ from climate.compute.errors import BadRequest, ComputeError
 from climate.compute.models.request import BootRequest, spec_of, zoned
 from climate.compute.placement import request_data
 from climate.compute.reservations import shared_capacity
-from climate.compute.scheduler.estimates import estimate
+from climate.compute.scheduler.cost_estimates import estimate
 from climate.compute.scheduler.multi import BOOT
 from climate.compute.scheduler.placement_plan import Trail
 from climate.compute.store.zones import child_zones

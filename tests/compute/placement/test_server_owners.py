@@ -11,7 +11,7 @@ from climate.compute.models.flavor import Flavor
 from climate.compute.models.server import ACTIVE, ERROR
 from climate.compute.servers import resize, unshelve
 from climate.compute.servers.actions import shelve
-from climate.compute.store.nodes import occupants
+from climate.compute.store.nodes import server_owners
 from tests.compute.cloud_factory import TINY, Place
 from tests.compute.test_schedulers import under
 
@@ -59,10 +59,10 @@ def test_servers_are_read_by_owner(here: Place) -> None:
     second = here.boot(networks=(), project_id="second")[0]
     here.boot(networks=(), project_id="third", user_id="eve")
     with here.compute.engine.connect() as conn:
-        everybody = occupants.of(conn, None, ())
-        own = occupants.of(conn, ("demo", "dora"), ())
-        without = occupants.of(conn, ("demo", "dora"), (first.id,))
-        on_node = occupants.of(conn, None, (), [second.node_id or 0])
+        everybody = server_owners.of(conn, None, ())
+        own = server_owners.of(conn, ("demo", "dora"), ())
+        without = server_owners.of(conn, ("demo", "dora"), (first.id,))
+        on_node = server_owners.of(conn, None, (), [second.node_id or 0])
     assert sum(sum(owners.values()) for owners in everybody.values()) == 3
     assert sorted(owner for owners in own.values() for owner in owners) == [("demo", "dora"), ("second", "dora")]
     assert [owner for owners in without.values() for owner in owners] == [("second", "dora")]

@@ -15,7 +15,7 @@ from climate.compute.scheduler.decisions import record as decision_record
 from climate.compute.scheduler.decisions.record import LISTED, Record, Weighed
 from climate.compute.scheduler.distributed import host_filters
 from climate.compute.scheduler.distributed.costs import normalised, total
-from climate.compute.scheduler.filtering.run import Search
+from climate.compute.scheduler.filtering.node_selection import Search
 from climate.compute.scheduler.filters.location import forced, in_question
 from climate.compute.scheduler.filters.mandatory import STANDING
 from climate.compute.scheduler.filters.reservation import RESERVATION

@@ -5,9 +5,9 @@ import pytest
 
 from climate.compute.models.request import Spec
 from climate.compute.scheduler.chance import availability_zone, chance
+from climate.compute.scheduler.cost_estimates import estimate
 from climate.compute.scheduler.distributed.costs import NOOP, compute_fill_first_cost_fn
 from climate.compute.scheduler.distributed.least_cost import host_filter, least_cost
-from climate.compute.scheduler.estimates import estimate
 from climate.compute.scheduler.filtering.scheduler import select
 from climate.compute.scheduler.filters import FILTERS
 from climate.compute.scheduler.filters.mandatory import STANDING
