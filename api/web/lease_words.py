@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from climate.domain.events import lease_events
+from climate.domain.events import event_transitions
 from climate.domain.facts import Fact
 from climate.domain.lease import Lease, Reservation, evolve
 from climate.domain.planning import preemption
@@ -106,7 +106,7 @@ def taken_at(lease: Lease) -> datetime | None:
 
 def subleases(lease: Lease) -> list[tuple[str, int]]:
     """Return the open sub-leases of a lease, oldest first, each with its number of hosts."""
-    return [(str(number), hosts) for number, hosts in lease_events.open_subleases(lease).items()]
+    return [(str(number), hosts) for number, hosts in event_transitions.open_subleases(lease).items()]
 
 
 def can_sublet(lease: Lease) -> bool:

@@ -8,7 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from climate.domain.errors import LimitExceeded
-from climate.domain.events.lease_events import Times, plan
+from climate.domain.events.event_transitions import Times, plan
 from climate.domain.facts import Hold, LeaseCreated, PlannedReservation
 from climate.domain.lease import Lease, fold
 from climate.domain.limits import IN_USE, NO_LIMIT, NOTHING, SAYS, Edge, Limit, Use, Wish, check, most

@@ -3,12 +3,12 @@
 from dataclasses import dataclass
 
 from api.reservation.dates import date, maybe, stamp
-from climate.domain.events import lease_events
+from climate.domain.events import event_transitions
 from climate.domain.events.event import Event
 from climate.domain.lease import Lease, Reservation
 from climate.domain.lease_part import Part
 from climate.domain.status import DONE, LeaseStatus, ReservationStatus
-from climate.service.leases.lease_hosts import LeaseHost
+from climate.service.leases.host_visibility import LeaseHost
 from climate.service.waiting_list import places
 from climate.service.waiting_list.places import Place
 from climate.store.journal import fact_codec
@@ -63,7 +63,7 @@ def lease_body(lease: Lease, place: Place | None = None, *, alone: bool = False)
         body["sharing"] = fact_codec.encode(lease.sharing)
     if lease.parent is not None:
         body["parent"] = {"lease_id": str(lease.parent.lease_id), "project_id": lease.parent.project_id}
-    if given := lease_events.open_subleases(lease):
+    if given := event_transitions.open_subleases(lease):
         body["subleases"] = [{"id": str(number), "hosts": hosts} for number, hosts in given.items()]
     reason = _reason(lease)
     return body if reason is None else {**body, "status_reason": reason}

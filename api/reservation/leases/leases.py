@@ -30,11 +30,11 @@ from api.reservation.view_decorator import PREFIX, Operation, Read, nothing, ser
 from api.reservation.zone_tree import over_the_tree
 from climate.domain.errors import Forbidden, InvalidInput
 from climate.domain.lease import Lease
-from climate.domain.planning.waiting import Wait
+from climate.domain.planning.waiting_list import Wait
 from climate.service.availability import holds
 from climate.service.availability.holds import Details
 from climate.service.lease_tree import leases as tree_leases
-from climate.service.leases import lease_hosts, leases
+from climate.service.leases import host_visibility, leases
 from climate.service.leases.update import Changes
 from climate.service.series import create
 from climate.service.waiting_list import entries, places
@@ -209,7 +209,7 @@ def list_lease_hosts(lease_id: str, query: Read) -> ResponseReturnValue:
 
     CLIMATE_LEASE_HOSTS limits what owners see; administrators see all properties.
     """
-    hosts = lease_hosts.listed(climate(), caller(), _id(lease_id))
+    hosts = host_visibility.listed(climate(), caller(), _id(lease_id))
     return {"hosts": [host_body(host) for host in hosts]}
 
 

@@ -14,8 +14,8 @@ from climate.domain.availability.daily_windows import Window, openings
 from climate.domain.availability.demands import ADDRESSES, AMOUNTS, HOSTS, Demand, Horizon, SharedDemand, WholeDemand
 from climate.domain.availability.search import Candidate, Mode, Question
 from climate.domain.errors import InvalidInput, LimitExceeded
-from climate.domain.events import lease_events
-from climate.domain.events.lease_events import Times
+from climate.domain.events import event_transitions
+from climate.domain.events.event_transitions import Times
 from climate.domain.facts import FOREVER, AddressHold, AmountHold, Hold, LeaseCreated, PlannedReservation
 from climate.domain.lease import Lease, fold
 from climate.domain.limits import IN_USE, NO_LIMIT, NOTHING, Limit, Use, Wish
@@ -161,7 +161,7 @@ class ProjectRules:
         period = Period(moment(candidate.start), moment(candidate.end))
         counts = iter(candidate.counts)
         planned = tuple(_planned(one, next(counts), period) for one in self.demands if one is not None)
-        events = lease_events.plan(Times(period, grace=self.grace), time_ordered_id)
+        events = event_transitions.plan(Times(period, grace=self.grace), time_ordered_id)
         caller = self.caller
         created = LeaseCreated(
             time_ordered_id(), self.now, "", caller.project_id, caller.user_id, period, planned, events

@@ -11,7 +11,7 @@ from sqlalchemy import Connection
 
 from climate.context import Climate
 from climate.domain.errors import InvalidInput
-from climate.domain.events import lease_events
+from climate.domain.events import event_transitions
 from climate.domain.facts import PlannedPart, PlannedReservation
 from climate.domain.lease import Reservation
 from climate.domain.period import Period
@@ -86,7 +86,7 @@ def under(ask: Ask, agreed: Mapping[str, object], asked: Sequence[Requested]) ->
 
 def longest_grace(agreed: Mapping[str, object], asked: Sequence[Requested]) -> timedelta:
     """Return the longest grace time of the reservations of a lease under the terms of the pool."""
-    return lease_events.grace([{**agreed, **item.spec} for item in asked if _knows_grace(item.plugin.spec_schema)])
+    return event_transitions.grace([{**agreed, **item.spec} for item in asked if _knows_grace(item.plugin.spec_schema)])
 
 
 @cache

@@ -25,7 +25,7 @@ from sqlalchemy import (
     update,
 )
 
-from climate.domain.events.lease_events import GATES
+from climate.domain.events.event_transitions import GATES
 from climate.domain.status import EventKind
 from climate.store import locks
 from climate.store.leases import cloud_actions, due_events

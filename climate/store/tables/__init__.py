@@ -3,13 +3,13 @@
 from climate.store.schema import metadata
 from climate.store.tables import (
     archives,
+    calendar_feeds_and_mail,
     floating_ips,
     hosts,
     inventories,
     journal_checks,
     leases,
     limits_and_notices,
-    personal,
     series,
     usage,
 )

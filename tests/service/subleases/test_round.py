@@ -8,7 +8,7 @@ from sqlalchemy import text
 from climate.cloud.fake import FakeCloud
 from climate.context import Climate
 from climate.domain.errors import InvalidInput
-from climate.domain.events import lease_events
+from climate.domain.events import event_transitions
 from climate.domain.hosts.pools import Pool
 from climate.domain.status import HoldState, LeaseStatus
 from climate.service.host_operations import recycling
@@ -128,7 +128,7 @@ def test_both_end_together(climate: Climate, clock: Clock, cloud: FakeCloud) -> 
     assert get(climate, lease).status is get(climate, long).status is LeaseStatus.TERMINATED
     tick(climate, clock)
     assert get(climate, lease).owes_hosts is False
-    assert lease_events.open_subleases(get(climate, long)) == {}
+    assert event_transitions.open_subleases(get(climate, long)) == {}
     with pytest.raises(InvalidInput, match="Terminated leases can only be renamed"):
         update.update(climate, MEMBER, long.id, Changes(end=clock.time + timedelta(hours=1)))
     assert set(cloud.pools()) == {"freepool"}

@@ -12,8 +12,8 @@ from uuid import UUID
 from sqlalchemy import Connection
 
 from climate.context import Climate
-from climate.domain.events import lease_events
-from climate.domain.events.lease_events import Times, started
+from climate.domain.events import event_transitions
+from climate.domain.events.event_transitions import Times, started
 from climate.domain.facts import Fact, Hold, ReservationChanged
 from climate.domain.lease import Lease, Reservation, fold
 from climate.domain.notifications import Notice
@@ -135,8 +135,8 @@ def power_events(conn: Connection, climate: Climate, lease: Lease, after: Lease,
     if runs or _hosts(after) == _hosts(lease) or not _hosts(after):
         return []
     due_at = host_power_on.due_at(conn, climate.settings, lease.period, _hosts(after), now)
-    times = Times(lease.period, prepare=due_at, grace=lease_events.grace(r.spec for r in lease.reservations))
-    return lease_events.reschedule(lease, times, now, time_ordered_id)
+    times = Times(lease.period, prepare=due_at, grace=event_transitions.grace(r.spec for r in lease.reservations))
+    return event_transitions.reschedule(lease, times, now, time_ordered_id)
 
 
 def _notices(before: Lease, after: Lease, facts: Sequence[Fact]) -> list[Notice]:

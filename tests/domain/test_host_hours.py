@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from climate.domain import facts
-from climate.domain.events import lease_events
+from climate.domain.events import event_transitions
 from climate.domain.facts import Fact, Hold
+from climate.domain.host_hours import stretches
 from climate.domain.lease import Lease, evolve, fold
 from climate.domain.period import Period
 from climate.domain.status import EventKind, HoldState
-from climate.domain.usage import stretches
 from tests.domain.lease_factory import PERIOD, created
 
 MINUTE = timedelta(minutes=1)
@@ -91,7 +91,7 @@ def lives(draw: st.DrawFn) -> list[Fact]:
             planned = facts.PlannedEvent(end.id, END, later.end)
             add(facts.LeaseRescheduled(begin + minute * MINUTE, later, (planned,)))
         elif step == "delete":
-            add(*lease_events.delete(lease, begin + minute * MINUTE))
+            add(*event_transitions.delete(lease, begin + minute * MINUTE))
             break
     if not lease.gone and draw(st.booleans()):
         due = round((lease.event(END).due_at - begin) / MINUTE) + draw(st.integers(0, 5))

@@ -10,13 +10,13 @@ import pytest
 
 from benchmarks import waiting_month
 from climate.domain.errors import Conflict, IllegalMove, InvalidInput
-from climate.domain.events import lease_events
-from climate.domain.events.lease_events import Times
+from climate.domain.events import event_transitions
+from climate.domain.events.event_transitions import Times
 from climate.domain.facts import LeaseCreated, PlannedReservation, WaitExpired
 from climate.domain.lease import Lease, fold
 from climate.domain.period import Period
-from climate.domain.planning import waiting
-from climate.domain.planning.waiting import Entry, Rule, Wait, serve
+from climate.domain.planning import waiting_list
+from climate.domain.planning.waiting_list import Entry, Rule, Wait, serve
 from climate.domain.status import EventKind, LeaseStatus
 
 NOON = datetime(2030, 1, 1, 12, tzinfo=UTC)
@@ -202,7 +202,7 @@ def test_large_requests_of_a_month_are_not_starved_by_small_ones() -> None:
 
 def waiting_lease(until: datetime = NOON + HOUR) -> Lease:
     period = Period(NOON + HOUR, NOON + 3 * HOUR)
-    events = lease_events.plan(Times(period, wait_until=until), uuid4)
+    events = event_transitions.plan(Times(period, wait_until=until), uuid4)
     asked = PlannedReservation(UUID(int=1), "physical:host", {"min": 1, "max": 1})
     return fold([LeaseCreated(uuid4(), NOON, "l", "p", "u", period, (asked,), events)])
 
@@ -210,24 +210,24 @@ def waiting_lease(until: datetime = NOON + HOUR) -> Lease:
 def test_no_other_event_runs_while_a_lease_waits() -> None:
     lease = waiting_lease(NOON + 5 * HOUR)
     assert (lease.status, lease.waits, lease.held) == (LeaseStatus.PENDING, True, False)
-    assert lease_events.due(lease, NOON + 4 * HOUR) == []
-    [over] = lease_events.due(lease, NOON + 5 * HOUR)
+    assert event_transitions.due(lease, NOON + 4 * HOUR) == []
+    [over] = event_transitions.due(lease, NOON + 5 * HOUR)
     assert over.kind is EventKind.WAIT_OVER
     with pytest.raises(Conflict, match="in the waiting list until 2030-01-01 17:00:00"):
-        waiting.refuse_while_waiting(lease)
+        waiting_list.refuse_while_waiting(lease)
 
 
 def test_a_wait_in_vain_ends_the_lease_and_is_never_given_up() -> None:
     lease = waiting_lease()
     over = lease.wait_over
     assert over is not None
-    assert waiting.running(lease, NOON) == over
-    assert waiting.running(lease, NOON + HOUR) is None
-    begun = fold([lease_events.claim(lease, over.id, 7, NOON + HOUR)], lease)
-    assert (begun.waits, waiting.running(begun, NOON)) == (True, None)
+    assert waiting_list.running(lease, NOON) == over
+    assert waiting_list.running(lease, NOON + HOUR) is None
+    begun = fold([event_transitions.claim(lease, over.id, 7, NOON + HOUR)], lease)
+    assert (begun.waits, waiting_list.running(begun, NOON)) == (True, None)
     with pytest.raises(IllegalMove):
-        lease_events.fail(begun, over.id, NOON, "no")
-    facts = lease_events.finish(begun, over.id, NOON + HOUR)
+        event_transitions.fail(begun, over.id, NOON, "no")
+    facts = event_transitions.finish(begun, over.id, NOON + HOUR)
     assert isinstance(facts[0], WaitExpired)
     after = fold(facts, begun)
     assert (after.gone, after.waits) == (True, False)
@@ -237,17 +237,21 @@ def test_a_granted_lease_is_like_any_other() -> None:
     lease = waiting_lease()
     over = lease.wait_over
     assert over is not None
-    after = fold([waiting.granted(over, (PlannedReservation(UUID(int=1), "physical:host", {}),), NOON)], lease)
+    after = fold([waiting_list.granted(over, (PlannedReservation(UUID(int=1), "physical:host", {}),), NOON)], lease)
     assert (after.waits, after.status, after.reason) == (False, LeaseStatus.PENDING, None)
-    assert [one.kind for one in lease_events.due(after, NOON + HOUR)] == [EventKind.START]
-    assert waiting.running(after, NOON) is None
-    waiting.refuse_while_waiting(after)
+    assert [one.kind for one in event_transitions.due(after, NOON + HOUR)] == [EventKind.START]
+    assert waiting_list.running(after, NOON) is None
+    waiting_list.refuse_while_waiting(after)
 
 
 def test_the_end_of_a_wait_is_its_start_unless_it_is_given() -> None:
-    assert waiting.until(Wait(), NOON + HOUR, NOON) == NOON + HOUR
-    assert waiting.until(Wait(NOON + 2 * HOUR), NOON + HOUR, NOON) == NOON + 2 * HOUR
-    assert waiting.until(Wait(NOON + HOUR), None, NOON) == NOON + HOUR
-    for wait, start in ((Wait(), None), (Wait(NOON), NOON + HOUR), (Wait(NOON + waiting.LONGEST + HOUR), NOON + HOUR)):
+    assert waiting_list.until(Wait(), NOON + HOUR, NOON) == NOON + HOUR
+    assert waiting_list.until(Wait(NOON + 2 * HOUR), NOON + HOUR, NOON) == NOON + 2 * HOUR
+    assert waiting_list.until(Wait(NOON + HOUR), None, NOON) == NOON + HOUR
+    for wait, start in (
+        (Wait(), None),
+        (Wait(NOON), NOON + HOUR),
+        (Wait(NOON + waiting_list.LONGEST + HOUR), NOON + HOUR),
+    ):
         with pytest.raises(InvalidInput):
-            waiting.until(wait, start, NOON)
+            waiting_list.until(wait, start, NOON)

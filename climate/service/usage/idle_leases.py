@@ -19,7 +19,7 @@ from climate.domain.status import LeaseStatus
 from climate.service.leases import broken_leases, update
 from climate.service.leases.update import Changes
 from climate.service.notifications import delivery
-from climate.service.notifications.messages import said
+from climate.service.notifications.notice_texts import said
 from climate.service.transaction import run
 from climate.store.hosts import pool_settings
 from climate.store.leases import leases
