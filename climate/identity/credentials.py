@@ -8,7 +8,7 @@ from uuid import uuid4
 
 from climate.domain.errors import Forbidden, InvalidInput, NotFound
 from climate.domain.policy import Caller
-from climate.identity import audit_trail, lookup
+from climate.identity import audit_trail, read_operations
 from climate.identity.authentication.passwords import LONGEST, SHORTEST
 from climate.identity.authentication.tokens import Grant
 from climate.identity.models import Credential, implied
@@ -18,7 +18,7 @@ from climate.identity.store import revocations, unique, users
 from climate.identity.store.revocations import CREDENTIAL
 
 if TYPE_CHECKING:
-    from climate.identity.service import Identity
+    from climate.identity.context import Identity
 
 LONGEST_NAME = 255
 
@@ -44,7 +44,7 @@ def create(identity: "Identity", grant: Grant, author: Caller, new: NewCredentia
         raise Forbidden("This application credential may not create others")
     if not grant.project_id:
         raise Forbidden("An application credential needs a project; use a token with a project scope")
-    roles = lookup.named_roles(identity, new.roles or grant.roles)
+    roles = read_operations.named_roles(identity, new.roles or grant.roles)
     allowed = _allowed(identity, grant)
     if len(roles) < len(set(new.roles)) or {role.name for role in roles} - allowed:
         raise InvalidInput(f"roles must be among those of the user in the project: {', '.join(sorted(allowed))}")
@@ -86,7 +86,7 @@ def _allowed(identity: "Identity", grant: Grant) -> frozenset[str]:
     """Return the roles that a credential may have: those of the token, and those that its user was given since."""
     if grant.credential_id:
         return implied(grant.roles)
-    own = lookup.effective_roles(identity, grant.user_id, grant.project_id)
+    own = read_operations.effective_roles(identity, grant.user_id, grant.project_id)
     return implied((*grant.roles, *(role.name for role in own)))
 
 

@@ -23,7 +23,7 @@ from climate.identity.store import groups, projects, unique, users
 from climate.identity.store.revocations import PROJECT, USER
 
 if TYPE_CHECKING:
-    from climate.identity.service import Identity
+    from climate.identity.context import Identity
 
 TAKEN = "A domain of this name exists already"
 FIXED = f"Domain {DOMAIN_NAME} cannot be changed or deleted: this cloud's own accounts are in it"

@@ -21,7 +21,7 @@ from climate.identity.store import unique, users
 from climate.identity.store.revocations import USER
 
 if TYPE_CHECKING:
-    from climate.identity.service import Identity
+    from climate.identity.context import Identity
 
 TAKEN = "A group of this name exists already in the domain"
 

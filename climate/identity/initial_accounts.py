@@ -10,10 +10,10 @@ from sqlalchemy import Connection
 
 from climate.domain.policy import ADMIN, MEMBER
 from climate.file_errors import reason_of
-from climate.identity import audit_trail, clouds, private_files
+from climate.identity import audit_trail, clouds_yaml, private_files
 from climate.identity.audit_trail import SETUP
+from climate.identity.context import Identity
 from climate.identity.models import Project, User, Who
-from climate.identity.service import Identity
 from climate.identity.store import assignments, locks, projects, users
 from climate.identity.store.assignments import Holder
 from climate.settings import SettingError, Settings
@@ -35,11 +35,11 @@ def first_start(identity: Identity, settings: Settings, echo: Echo) -> None:
     with identity.engine.begin() as conn:
         locks.one_first_start(conn)
         new = {name: _ensure(identity, conn, settings.home, name, role) for name, role in USERS.items()}
-    known = {name: clouds.Known(kept_password(settings.home, name), new[name]) for name in USERS}
+    known = {name: clouds_yaml.Known(kept_password(settings.home, name), new[name]) for name in USERS}
     if new["admin"]:
         kept_in = password_file(settings.home, "admin")
         echo(f"The password of user admin is {known['admin'].password}  (kept in {kept_in})")
-    clouds.write(settings.home / "clouds.yaml", settings.base_url, known, echo)
+    clouds_yaml.write(settings.home / "clouds.yaml", settings.base_url, known, echo)
 
 
 def _ensure(identity: Identity, conn: Connection, home: Path, name: str, role: str) -> bool:

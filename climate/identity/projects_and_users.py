@@ -18,7 +18,7 @@ from climate.identity.store import domains, projects, unique, users
 from climate.identity.store.revocations import PROJECT, USER
 
 if TYPE_CHECKING:
-    from climate.identity.service import Identity
+    from climate.identity.context import Identity
 
 LONGEST_NAME, LONGEST_USER_NAME = 64, 255
 """Maximum length of the name of a project and of a user, as in Keystone."""

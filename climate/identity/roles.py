@@ -17,7 +17,7 @@ from climate.identity.store.assignments import Holder
 from climate.identity.store.revocations import ROLE, role_subject
 
 if TYPE_CHECKING:
-    from climate.identity.service import Identity
+    from climate.identity.context import Identity
 
 LONGEST_NAME = 255
 TAKEN = "A role of this name exists already"

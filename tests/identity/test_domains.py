@@ -9,7 +9,7 @@ from sqlalchemy import Connection
 
 from climate.domain.errors import Conflict, Forbidden, InvalidInput, NotAuthenticated, NotFound
 from climate.domain.policy import Caller
-from climate.identity import domains, groups, lookup, projects_and_users, roles
+from climate.identity import domains, groups, projects_and_users, read_operations, roles
 from climate.identity.audit_trail import SETUP
 from climate.identity.authentication import sign_in
 from climate.identity.authentication.tokens import seal
@@ -61,7 +61,7 @@ def test_users_and_projects_of_one_name_have_their_domains(here: Place, admin: A
 
 def test_a_disabled_domain_ends_the_tokens_of_its_users_and_projects(here: Place) -> None:
     domain, user, project = furnished(here)
-    other = next(one.id for one in lookup.users(here.identity, "demo") if one.domain_id is None)
+    other = next(one.id for one in read_operations.users(here.identity, "demo") if one.domain_id is None)
     roles.give(here.identity, SETUP, Holder(other), project.id, "member")
     own = sign_in.by_password(here.identity, Who(id=user.id), PASSWORD, Who(id=project.id), "192.0.2.1")
     strange = sign_in.by_password(here.identity, Who(id=other), here.password("demo"), Who(id=project.id), "192.0.2.1")
@@ -87,10 +87,15 @@ def test_a_domain_is_deleted_with_its_contents_when_it_is_disabled(here: Place) 
         domains.remove(here.identity, SETUP, domain.id)
     domains.change(here.identity, SETUP, domain.id, {"enabled": False})
     domains.remove(here.identity, SETUP, domain.id)
-    for look, one in ((lookup.user, user), (lookup.project, project), (lookup.project, below), (lookup.group, group)):
+    for look, one in (
+        (read_operations.user, user),
+        (read_operations.project, project),
+        (read_operations.project, below),
+        (read_operations.group, group),
+    ):
         with pytest.raises(NotFound):
             look(here.identity, one.id)
-    assert [one.id for one in lookup.domains(here.identity)] == ["default"]
+    assert [one.id for one in read_operations.domains(here.identity)] == ["default"]
 
 
 def test_a_domain_whose_projects_have_resources_is_not_deleted(here: Place) -> None:
@@ -98,7 +103,7 @@ def test_a_domain_whose_projects_have_resources_is_not_deleted(here: Place) -> N
     domains.change(here.identity, SETUP, domain.id, {"enabled": False})
     with pytest.raises(Conflict, match="1 leases"):
         domains.remove(replace(here.identity, contents=Full()), SETUP, domain.id)
-    assert lookup.user(here.identity, user.id) == user
+    assert read_operations.user(here.identity, user.id) == user
 
 
 def test_the_default_domain_is_fixed(here: Place) -> None:

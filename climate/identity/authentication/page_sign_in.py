@@ -5,14 +5,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from climate.domain.errors import NotAuthenticated
-from climate.identity import lookup
+from climate.identity import read_operations
 from climate.identity.authentication import request_authentication, sign_in
 from climate.identity.authentication.tokens import Grant, seal
 from climate.identity.models import Scope, Who
 from climate.identity.store.revocations import TOKEN, USER
 
 if TYPE_CHECKING:
-    from climate.identity.service import Identity
+    from climate.identity.context import Identity
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ def projects(identity: "Identity", of_token: str) -> Sequence[OwnProject]:
     if identity.external is not None:
         return [OwnProject(*one) for one in sorted(identity.external.projects(of_token), key=lambda one: one[1])]
     user_id = request_authentication.of_token(identity, of_token).user_id
-    return [OwnProject(one.id, one.name) for one in lookup.usable_projects(identity, user_id)]
+    return [OwnProject(one.id, one.name) for one in read_operations.usable_projects(identity, user_id)]
 
 
 def for_project(identity: "Identity", old: str, project_id: str) -> str:

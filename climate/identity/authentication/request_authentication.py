@@ -10,7 +10,7 @@ from climate.identity.authentication.tokens import Grant, unseal
 from climate.identity.models import Who
 
 if TYPE_CHECKING:
-    from climate.identity.service import Identity
+    from climate.identity.context import Identity
 
 NOT_A_TOKEN = "notused"  # noqa: S105
 """Token that keystoneauth sends when it is configured to use none."""

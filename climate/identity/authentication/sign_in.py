@@ -26,7 +26,7 @@ from climate.identity.store import assignments, attempts, credentials, domains, 
 from climate.identity.store.revocations import TOKEN
 
 if TYPE_CHECKING:
-    from climate.identity.service import Identity
+    from climate.identity.context import Identity
 
 T = TypeVar("T")
 

@@ -24,7 +24,7 @@ from climate.context import Climate
 from climate.domain.errors import Busy, Forbidden, NoVerdict
 from climate.domain.lease import Lease
 from climate.domain.policy import Caller
-from climate.identity.clouds import REGION
+from climate.identity.clouds_yaml import REGION
 from climate.outbound import http_client
 from climate.outbound.http_client import CourierError, Parcel, Receipt
 from climate.service.notifications import lease_payload

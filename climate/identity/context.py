@@ -17,7 +17,7 @@ from climate.identity.authentication.tokens import Grant, GrantCache
 from climate.identity.keys import KeyRing
 from climate.identity.models import AccountNames, Who
 from climate.identity.project_contents import NoContents, ProjectContents
-from climate.identity.store import account_names, assignments, projects, revocations, users
+from climate.identity.store import assignments, names_by_id, projects, revocations, users
 
 
 class Authenticator(Protocol):
@@ -105,7 +105,7 @@ class Identity:
         if self.external is not None or not (user_ids or project_ids):
             return AccountNames()
         with reading(self.engine) as conn:
-            return account_names.names(conn, user_ids, project_ids)
+            return names_by_id.names(conn, user_ids, project_ids)
 
     def account_ids(self, user_name: str, project_name: str) -> tuple[str | None, str | None]:
         """Return the ids of the user and the project of these names; None for one that is unknown or not named."""

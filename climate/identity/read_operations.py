@@ -27,7 +27,7 @@ from climate.identity.store import users as user_rows
 from climate.identity.store.assignments import Filter, Holder
 
 if TYPE_CHECKING:
-    from climate.identity.service import Identity
+    from climate.identity.context import Identity
 
 
 def users(identity: "Identity", name: str | None = None) -> list[User]:
