@@ -16,7 +16,7 @@ from climate.compute.network.allocation.broker_queue import PREFIX, BrokerQueue,
 from climate.compute.network.allocation.bundled_allocator import BookAllocator
 from climate.compute.network.allocation.queue import TASK, AllocationQueue, MemoryQueue
 from climate.embedded import valkey
-from climate.embedded.folder import locked
+from climate.embedded.home import locked
 from tests.compute.network.recorded_network import ONE, TWO, Books
 from tests.workers.cell_stacks import OwnBroker
 from workers import celery_app, safe_transport
