@@ -227,7 +227,7 @@ class _Wish:
     """Period of the lease after the change."""
     liked: Mapping[UUID, tuple[int, ...]]
     """Preferred hosts of each reservation."""
-    lease_shortening: frozenset[UUID] = frozenset()
+    giving_way: frozenset[UUID] = frozenset()
     """Reservations of preemptible leases, whose hosts count as free."""
     specs: Mapping[UUID, Mapping[str, object]] = field(default_factory=dict)
     """Requirements of each reservation after the change."""

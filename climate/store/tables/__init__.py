@@ -16,6 +16,7 @@ from climate.store.tables import (
 
 __all__ = [
     "archives",
+    "calendar_feeds_and_mail",
     "floating_ips",
     "hosts",
     "inventories",
@@ -23,7 +24,6 @@ __all__ = [
     "leases",
     "limits_and_notices",
     "metadata",
-    "personal",
     "series",
     "usage",
 ]
