@@ -22,7 +22,7 @@ from climate.compute.nodes.attestation import SPEC, Trust
 from climate.compute.scheduler.decisions.notifications import Tell, silent
 from climate.compute.scheduler.filtering.scheduler import select
 from climate.compute.scheduler.filters import FILTERS
-from climate.compute.scheduler.hosts.snapshot_cache import Roster
+from climate.compute.scheduler.hosts.snapshot_cache import SnapshotCache
 from climate.compute.scheduler.multi import scheduler_of
 from climate.compute.scheduler.placement_plan import Schedule
 from climate.compute.scheduler.scheduler_parts import Rules
@@ -76,7 +76,7 @@ class Compute:
     """Seconds after which a migrated or resized server is confirmed; 0: its owner confirms it."""
     live_limits: Limits = field(default_factory=Limits)
     """The limits of live migrations."""
-    roster: Roster = field(default_factory=Roster)
+    roster: SnapshotCache = field(default_factory=SnapshotCache)
     """The snapshot of all nodes that this process caches."""
     network: NetworkOptions = field(default_factory=NetworkOptions)
     wires: Wires = field(default_factory=Wires)

@@ -31,7 +31,7 @@ from climate.compute.servers import (
     unshelve as unshelving,
 )
 from climate.compute.servers.interfaces import interfaces as addressing
-from climate.compute.servers.interfaces.interfaces import Port, Who, port_of
+from climate.compute.servers.interfaces.interfaces import Port, Requester, port_of
 from climate.compute.servers.properties import Changed, ChangedTags
 from climate.compute.servers.rebuild import Rebuilt
 from climate.compute.store.cells import server_lists
@@ -78,55 +78,55 @@ def listed(compute: Compute, listing: Listing) -> list[Server]:
 
 
 @at_top(proxy.ask)
-def ask(compute: Compute, who: Who, task: str) -> None:
+def ask(compute: Compute, who: Requester, task: str) -> None:
     """Request a task for a server."""
     actions.ask(compute, who.server_id, task, project_id=who.project_id, by=who.by)
 
 
 @at_top(proxy.describe)
-def describe(compute: Compute, who: Who, words: Mapping[str, str | None]) -> Server:
+def describe(compute: Compute, who: Requester, words: Mapping[str, str | None]) -> Server:
     """Update name, description or access addresses of a server; return the server."""
     return properties.describe(compute, who.server_id, words, project_id=who.project_id)
 
 
 @at_top(proxy.set_metadata)
-def set_metadata(compute: Compute, who: Who, changed: Changed) -> Mapping[str, str]:
+def set_metadata(compute: Compute, who: Requester, changed: Changed) -> Mapping[str, str]:
     """Update the metadata of a server; return all of it."""
     return properties.set_metadata(compute, who.server_id, changed, project_id=who.project_id)
 
 
 @at_top(proxy.set_tags)
-def set_tags(compute: Compute, who: Who, changed: ChangedTags) -> Sequence[str]:
+def set_tags(compute: Compute, who: Requester, changed: ChangedTags) -> Sequence[str]:
     """Update the tags of a server; return all of them."""
     return properties.set_tags(compute, who.server_id, changed, project_id=who.project_id)
 
 
 @at_top(proxy.create_image)
-def create_image(compute: Compute, who: Who, name: str, metadata: Mapping[str, str]) -> str:
+def create_image(compute: Compute, who: Requester, name: str, metadata: Mapping[str, str]) -> str:
     """Create an image of a server; return its id, at a top cell the id in the cell of the server."""
     return actions.create_image(compute, who.server_id, name, metadata, project_id=who.project_id, by=who.by)
 
 
 @at_top(proxy.resize)
-def resize(compute: Compute, who: Who, flavor: Flavor) -> None:
+def resize(compute: Compute, who: Requester, flavor: Flavor) -> None:
     """Resize a server to another flavor; the owner confirms or reverts it."""
     resizing.resize(compute, who.server_id, flavor, project_id=who.project_id, by=who.by)
 
 
 @at_top(proxy.confirm)
-def confirm_resize(compute: Compute, who: Who) -> None:
+def confirm_resize(compute: Compute, who: Requester) -> None:
     """Confirm the new size of a server."""
     resizing.confirm(compute, who.server_id, project_id=who.project_id, by=who.by)
 
 
 @at_top(proxy.migrate)
-def migrate(compute: Compute, who: Who, host: str | None) -> None:
+def migrate(compute: Compute, who: Requester, host: str | None) -> None:
     """Migrate a server to another host, to be confirmed; None: the scheduler chooses the host."""
     cold_migration.migrate(compute, who.server_id, host, project_id=who.project_id, by=who.by)
 
 
 @at_top(proxy.live_migrate)
-def live_migrate(compute: Compute, who: Who, host: str | None, block: bool | str) -> None:
+def live_migrate(compute: Compute, who: Requester, host: str | None, block: bool | str) -> None:
     """Live-migrate a server to another host;
 
     None: the scheduler chooses. See `live_requests.live_migrate` for `block`.
@@ -135,55 +135,55 @@ def live_migrate(compute: Compute, who: Who, host: str | None, block: bool | str
 
 
 @at_top(proxy.evacuate)
-def evacuate(compute: Compute, who: Who, host: str | None) -> None:
+def evacuate(compute: Compute, who: Requester, host: str | None) -> None:
     """Evacuate a server of a failed host to another host; None: the scheduler chooses the host."""
     evacuation.evacuate(compute, who.server_id, host, project_id=who.project_id, by=who.by)
 
 
 @at_top(proxy.rebuild)
-def rebuild(compute: Compute, who: Who, wanted: Rebuilt) -> None:
+def rebuild(compute: Compute, who: Requester, wanted: Rebuilt) -> None:
     """Rebuild a server from an image."""
     rebuilding.rebuild(compute, who.server_id, wanted, project_id=who.project_id, by=who.by)
 
 
 @at_top(proxy.rescue)
-def rescue(compute: Compute, who: Who, image_id: str | None) -> None:
+def rescue(compute: Compute, who: Requester, image_id: str | None) -> None:
     """Start a server from an image, with its own disk behind; None: from the image of the server."""
     rebuilding.rescue(compute, who.server_id, image_id, project_id=who.project_id, by=who.by)
 
 
 @at_top(proxy.shelve)
-def shelve(compute: Compute, who: Who) -> None:
+def shelve(compute: Compute, who: Requester) -> None:
     """Shelve a server: store it in an image and remove it from its node."""
     actions.shelve(compute, who.server_id, project_id=who.project_id, by=who.by)
 
 
 @at_top(proxy.unshelve)
-def unshelve(compute: Compute, who: Who, zone: str | None) -> None:
+def unshelve(compute: Compute, who: Requester, zone: str | None) -> None:
     """Unshelve a server onto a node."""
     unshelving.unshelve(compute, who.server_id, zone, project_id=who.project_id, by=who.by)
 
 
 @at_top(proxy.lock)
-def lock(compute: Compute, who: Who, reason: str | None) -> None:
+def lock(compute: Compute, who: Requester, reason: str | None) -> None:
     """Lock a server: only administrators may change it."""
     properties.lock(compute, who.server_id, reason, project_id=who.project_id, by=who.by)
 
 
 @at_top(proxy.unlock)
-def unlock(compute: Compute, who: Who) -> None:
+def unlock(compute: Compute, who: Requester) -> None:
     """Unlock a server."""
     properties.unlock(compute, who.server_id, project_id=who.project_id, by=who.by)
 
 
 @at_top(proxy.reset)
-def reset_state(compute: Compute, who: Who, status: str) -> None:
+def reset_state(compute: Compute, who: Requester, status: str) -> None:
     """Set the state of a server."""
     properties.reset(compute, who.server_id, status, by=who.by)
 
 
 @at_top(proxy.console)
-def console_output(compute: Compute, who: Who, lines: int | None) -> str:
+def console_output(compute: Compute, who: Requester, lines: int | None) -> str:
     """Return the console output of a server, its last `lines` or all; VirtError if it cannot be read."""
     server = actions.get(compute, who.server_id, who.project_id)
     if server.node is None:
@@ -196,18 +196,18 @@ def console_output(compute: Compute, who: Who, lines: int | None) -> str:
 
 
 @at_top(proxy.interfaces)
-def interfaces(compute: Compute, who: Who) -> list[Port]:
+def interfaces(compute: Compute, who: Requester) -> list[Port]:
     """Return the interfaces of a server in order."""
     return [port_of(vif) for vif in addressing.interfaces(compute, who.server_id, who.project_id)]
 
 
 @at_top(proxy.attach)
-def attach(compute: Compute, who: Who, network_id: str, address: str | None) -> Port:
+def attach(compute: Compute, who: Requester, network_id: str, address: str | None) -> Port:
     """Attach an address of a network, the given one or any, to a server; return the interface that has it."""
     return port_of(addressing.add(compute, who, network_id, address))
 
 
-def attach_port(compute: Compute, who: Who, port_id: str) -> Port:
+def attach_port(compute: Compute, who: Requester, port_id: str) -> Port:
     """Attach a port to a server; return it. BadRequest for servers in cells."""
     if compute.cells.is_api:
         raise BadRequest("port_id: ports cannot be attached to servers in cells")
@@ -215,19 +215,19 @@ def attach_port(compute: Compute, who: Who, port_id: str) -> Port:
 
 
 @at_top(proxy.detach)
-def detach(compute: Compute, who: Who, port_id: str) -> None:
+def detach(compute: Compute, who: Requester, port_id: str) -> None:
     """Detach an interface with all of its addresses from a server."""
     addressing.unplug(compute, who, port_id)
 
 
 @at_top(proxy.remove_address)
-def remove_address(compute: Compute, who: Who, address: str) -> None:
+def remove_address(compute: Compute, who: Requester, address: str) -> None:
     """Remove one address from a server."""
     addressing.remove(compute, who, address)
 
 
 @at_top(proxy.associate)
-def associate(compute: Compute, who: Who, address: str, fixed_address: str | None) -> None:
+def associate(compute: Compute, who: Requester, address: str, fixed_address: str | None) -> None:
     """Associate a floating address of the project with an address of a server, by default its first.
 
     As in Nova, an address that another server has moves to this one.
@@ -240,7 +240,7 @@ def associate(compute: Compute, who: Who, address: str, fixed_address: str | Non
 
 
 @at_top(proxy.disassociate)
-def disassociate(compute: Compute, who: Who, address: str) -> None:
+def disassociate(compute: Compute, who: Requester, address: str) -> None:
     """Disassociate a floating address from a server."""
     server = actions.get(compute, who.server_id, who.project_id)
     with compute.engine.begin() as conn:

@@ -29,7 +29,7 @@ from climate.compute.models.server import (
     Server,
 )
 from climate.compute.servers import actions, resize, volume_attachments
-from climate.compute.servers.interfaces.interfaces import Who
+from climate.compute.servers.interfaces.interfaces import Requester
 from climate.compute.virt import State
 from climate.domain.errors import ClimateError
 from climate.domain.hosts.pools import Pool
@@ -146,7 +146,7 @@ class Moves(RuleBasedStateMachine):
         for server in self._one(which):
             for volume in volumes:
                 with suppress(ComputeError):
-                    volume_attachments.attach(self.world.here.compute, Who(server.id, "project", BY), volume[0])
+                    volume_attachments.attach(self.world.here.compute, Requester(server.id, "project", BY), volume[0])
         self.world.work()
 
     @rule(which=WHICH)

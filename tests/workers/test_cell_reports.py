@@ -15,7 +15,7 @@ from climate.compute.cells.state import state
 from climate.compute.models.server import DELETE, STOP, Server
 from climate.compute.nodes import services
 from climate.compute.servers import actions, create
-from climate.compute.servers.interfaces.interfaces import Who
+from climate.compute.servers.interfaces.interfaces import Requester
 from climate.compute.servers.tasks import task_worker
 from climate.compute.store.cells import changes
 from climate.compute.store.cells import servers as cell_servers
@@ -102,8 +102,8 @@ def tracked(stack: CellStack) -> bool:
         return changes.is_tracked(conn)
 
 
-def who(server_id: str) -> Who:
-    return Who(server_id, "demo", BY)
+def who(server_id: str) -> Requester:
+    return Requester(server_id, "demo", BY)
 
 
 def test_changes_in_the_leaf_are_seen_at_the_top(tree: Tree) -> None:

@@ -27,7 +27,7 @@ from climate.compute.nodes import services
 from climate.compute.servers import create as compute_boot
 from climate.compute.servers import user_data_and_actions, volume_attachments
 from climate.compute.servers.create import Offered
-from climate.compute.servers.interfaces.interfaces import Who
+from climate.compute.servers.interfaces.interfaces import Requester
 from climate.compute.zones.builds import placement, single_shot
 from climate.compute.zones.builds.placement import Make, Way
 from climate.compute.zones.builds.single_shot import Made
@@ -38,9 +38,9 @@ Body = dict[str, object]
 blueprint = compute_blueprint("servers")
 
 
-def who(server_id: str) -> Who:
+def who(server_id: str) -> Requester:
     """Return the user who acts on the server in a path."""
-    return Who(validation.path_id(server_id), validation.own_project(), by())
+    return Requester(validation.path_id(server_id), validation.own_project(), by())
 
 
 def by() -> dict[str, str]:

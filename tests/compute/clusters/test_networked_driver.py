@@ -14,7 +14,7 @@ from climate.compute.network.driver.recording import RecordingNetwork
 from climate.compute.network.driver.registry import Wires
 from climate.compute.network.network_options import NetworkOptions
 from climate.compute.servers.interfaces import interfaces
-from climate.compute.servers.interfaces.interfaces import Who
+from climate.compute.servers.interfaces.interfaces import Requester
 from climate.compute.virt import Guest, Wiring
 from climate.compute.virt.in_memory import MemoryDriver
 from climate.compute.virt.live_migrator import APART, Limits, LiveMigrator, Order
@@ -84,7 +84,7 @@ def test_interfaces_come_and_go_at_the_member(pair: WiredPair, wires: Wires, mem
     server = pair.booted(member)
     with compute.engine.begin() as conn:
         more = network_factory.network(conn, "more", "10.30.0.0/26")
-    who = Who(server.id, "demo", {"project_id": "demo", "user_id": "dora", "request_id": "req-1"})
+    who = Requester(server.id, "demo", {"project_id": "demo", "user_id": "dora", "request_id": "req-1"})
     added = interfaces.add(compute, who, more)
     pair.here.settle()
     assert set(plugs(wires)[HOSTS[member]]) >= {added.mac}

@@ -17,7 +17,7 @@ from climate.compute.models.server import ACTIVE, DELETE, LIVE_MIGRATE, PAUSE, P
 from climate.compute.models.server import ERROR as IN_ERROR
 from climate.compute.nodes import services
 from climate.compute.servers import actions, properties, sync_states, volume_attachments
-from climate.compute.servers.interfaces.interfaces import Who
+from climate.compute.servers.interfaces.interfaces import Requester
 from climate.compute.servers.tasks import task_worker
 from climate.compute.store.servers import live_migration_steps, migration_lists
 from climate.compute.virt import Guest
@@ -348,7 +348,7 @@ def test_what_cannot_be_plugged_in_at_the_destination_takes_nothing_back(cloud: 
     backend, pool = compute.home / "volumes" / "fast", str(uuid4())
     backend.mkdir(parents=True)
     volumes.make(compute, volumes.Order(pool, 1, "demo", "fast", "ssd", 1), 1)
-    volume_attachments.attach(compute, Who(server.id, "demo", BY), volumes.of_pools(compute, [pool])[0].id)
+    volume_attachments.attach(compute, Requester(server.id, "demo", BY), volumes.of_pools(compute, [pool])[0].id)
     cloud.settle()
     cloud.world.during = lambda: backend.rename(compute.home / "gone") and None
     cloud.ask(server)

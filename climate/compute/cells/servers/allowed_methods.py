@@ -30,7 +30,7 @@ from climate.compute.network import floating_ips
 from climate.compute.servers import actions, faults, guest_conversion, properties, rebuild, resize, unshelve
 from climate.compute.servers.actions import By
 from climate.compute.servers.interfaces import interfaces
-from climate.compute.servers.interfaces.interfaces import Who, port_of
+from climate.compute.servers.interfaces.interfaces import Requester, port_of
 from climate.compute.servers.rebuild import Rebuilt
 from climate.compute.store.projects import flavors, images
 from climate.compute.store.projects.images import ImageQuery
@@ -132,11 +132,11 @@ def _unshelve(compute: Compute, server_id: str, args: Args, by: By) -> None:
 
 
 def _attach_interface(compute: Compute, server_id: str, args: Args, by: By) -> dict[str, object]:
-    return asdict(port_of(interfaces.add(compute, Who(server_id, None, by), args["network_id"], args["address"])))
+    return asdict(port_of(interfaces.add(compute, Requester(server_id, None, by), args["network_id"], args["address"])))
 
 
 def _detach_interface(compute: Compute, server_id: str, args: Args, by: By) -> None:
-    interfaces.unplug(compute, Who(server_id, None, by), args["port_id"])
+    interfaces.unplug(compute, Requester(server_id, None, by), args["port_id"])
 
 
 def _get_interfaces(compute: Compute, server_id: str, args: Args, by: By) -> list[dict[str, object]]:
@@ -144,7 +144,7 @@ def _get_interfaces(compute: Compute, server_id: str, args: Args, by: By) -> lis
 
 
 def _remove_fixed_ip(compute: Compute, server_id: str, args: Args, by: By) -> None:
-    interfaces.remove(compute, Who(server_id, None, by), args["address"])
+    interfaces.remove(compute, Requester(server_id, None, by), args["address"])
 
 
 def _associate_floating_ip(compute: Compute, server_id: str, args: Args, by: By) -> None:

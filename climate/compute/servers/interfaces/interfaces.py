@@ -29,7 +29,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Who:
+class Requester:
     """The requester of a change and its server; project None is an administrator."""
 
     server_id: str
@@ -53,7 +53,7 @@ def port_of(vif: Vif) -> Port:
     return Port(vif.id, vif.mac, vif.network.id, vif.network.subnet_id, tuple(map(str, vif.addresses)))
 
 
-def add(compute: Compute, who: Who, network_id: str, address: str | None = None) -> Vif:
+def add(compute: Compute, who: Requester, network_id: str, address: str | None = None) -> Vif:
     """Attach an address of a network, the given one or any, to a server; return the interface that has it.
 
     Raises NotFound, Conflict, Busy, BadRequest for a network that its project may not use, NoMoreAddresses,
@@ -78,7 +78,7 @@ def add(compute: Compute, who: Who, network_id: str, address: str | None = None)
         raise
 
 
-def _granted(compute: Compute, who: Who, network_id: str, address: str | None) -> Granted | None:
+def _granted(compute: Compute, who: Requester, network_id: str, address: str | None) -> Granted | None:
     """Return the address that the host of a network grants; None if addresses are allocated in the database."""
     if compute.network_queue is None:
         return None
@@ -94,7 +94,7 @@ def _granted(compute: Compute, who: Who, network_id: str, address: str | None) -
     return address_requests.ask(compute, compute.network_queue, prepared, ADD)[0]
 
 
-def remove(compute: Compute, who: Who, address: str) -> None:
+def remove(compute: Compute, who: Requester, address: str) -> None:
     """Remove one address from a server, with its interface if that has no other.
 
     Raises NotFound, Conflict while a floating address is associated with it, Busy.
@@ -106,7 +106,7 @@ def remove(compute: Compute, who: Who, address: str) -> None:
     change(compute, who, release)
 
 
-def plug_port(compute: Compute, who: Who, port_id: str) -> Vif:
+def plug_port(compute: Compute, who: Requester, port_id: str) -> Vif:
     """Attach a port that the project of a server created; return the interface.
 
     Raises NotFound, Conflict if the port is in use, Busy, BadRequest if it has no address or its network is not served.
@@ -120,7 +120,7 @@ def plug_port(compute: Compute, who: Who, port_id: str) -> Vif:
     return change(compute, who, plug)
 
 
-def unplug(compute: Compute, who: Who, vif_id: str) -> None:
+def unplug(compute: Compute, who: Requester, vif_id: str) -> None:
     """Detach an interface with all of its addresses from a server; floating ones are disassociated.
 
     A port that a project created keeps its addresses. Raises NotFound, Conflict, Busy.
@@ -150,7 +150,9 @@ def interfaces(compute: Compute, server_id: str, project_id: str | None = None) 
         return addresses.vifs_of(conn, [server_id])
 
 
-def change(compute: Compute, who: Who, apply: Callable[[Connection, Server], T], *, counted: str | None = None) -> T:
+def change(
+    compute: Compute, who: Requester, apply: Callable[[Connection, Server], T], *, counted: str | None = None
+) -> T:
     """Change the addresses of an idle server, and request the update of its guest if it is on a node.
 
     `counted`: the project whose limits count; they are locked before the server, as everywhere.
