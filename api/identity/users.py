@@ -10,7 +10,7 @@ from climate.domain.errors import Forbidden
 from climate.domain.policy import require
 from climate.identity import projects_and_users, read_operations
 from climate.identity.authentication import sign_in
-from climate.identity.models import Who
+from climate.identity.models import NameOrId
 from climate.identity.projects_and_users import NewUser
 
 blueprint = Blueprint("identity-users", __name__, url_prefix="/identity/v3/users")
@@ -64,7 +64,7 @@ def change_password(user_id: str) -> tuple[str, int]:
         require(caller(), "identity:admin")
     given = bodies.CHANGED_PASSWORD.read(read_object())
     address = request.remote_addr or ""
-    sign_in.by_password(identity(), Who(id=user_id), given["original_password"], sign_in.UNSCOPED, address)
+    sign_in.by_password(identity(), NameOrId(id=user_id), given["original_password"], sign_in.UNSCOPED, address)
     projects_and_users.change_user(identity(), caller(), user_id, {"password": given["password"]})
     return "", 204
 

@@ -7,15 +7,15 @@ from api.web import form_fields, search_query
 from api.web.form_fields import Form
 from api.web.host_search import USUAL, HostSearch
 from api.web.rendering import iso
-from api.web.search_query import USUAL_LENGTH, Requirement, Wish
+from api.web.search_query import USUAL_LENGTH, Requirement, SearchQuery
 from climate.domain.errors import InvalidInput
 
 MOST_HOSTS = 10_000
 
 
-def read(given: Form, now: datetime, wish: Wish | None = None) -> HostSearch:
+def read(given: Form, now: datetime, wish: SearchQuery | None = None) -> HostSearch:
     """Return the search of the fields; what the search box says goes before them."""
-    wish = wish or Wish()
+    wish = wish or SearchQuery()
     earliest = wish.earliest or max(now, form_fields.moment(given, "earliest") or now)
     length = wish.length or form_fields.length(given, "length", USUAL_LENGTH)
     latest = wish.latest or form_fields.moment(given, "latest")
@@ -31,7 +31,7 @@ def read(given: Form, now: datetime, wish: Wish | None = None) -> HostSearch:
 
 def _requirements(given: Form, now: datetime) -> tuple[Requirement, ...]:
     wanted = search_query.read(form_fields.text(given, "requirements"), now)
-    if wanted != Wish(requirements=wanted.requirements):
+    if wanted != SearchQuery(requirements=wanted.requirements):
         raise InvalidInput(
             f"requirements are {given['requirements'][:80]!r}: conditions such as gpu_count>1 rack=A are expected"
         )

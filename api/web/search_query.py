@@ -63,7 +63,7 @@ class Requirement:
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class SearchQuery:
     """Search that was understood. Times are UTC; a field that was not given is None."""
 
     hosts: int | None = None
@@ -75,9 +75,12 @@ class Wish:
     """Words that were not understood."""
 
 
-def read(text: str, now: datetime, zone: tzinfo = UTC) -> Wish:
+def read(text: str, now: datetime, zone: tzinfo = UTC) -> SearchQuery:
     """Return the search in a text; days begin at midnight in `zone`."""
-    wish, rest = Wish(unknown=(text[LONGEST:],) if text[LONGEST:].strip() else ()), text[:LONGEST].replace("×", " x ")
+    wish, rest = (
+        SearchQuery(unknown=(text[LONGEST:],) if text[LONGEST:].strip() else ()),
+        text[:LONGEST].replace("×", " x "),
+    )
     rest = re.sub(r"(\d)\s+x(?=\s|$)", r"\1x", rest)
     while rest := rest.lstrip():
         for kind, pattern in _TOKENS:
@@ -113,28 +116,28 @@ def length_of(text: str) -> timedelta | None:
     return total if timedelta(minutes=1) <= total <= timedelta(days=MOST_DAYS) else None
 
 
-def _hosts(wish: Wish, match: re.Match[str], now: datetime) -> Wish | None:
+def _hosts(wish: SearchQuery, match: re.Match[str], now: datetime) -> SearchQuery | None:
     count = int(match[1])
     return replace(wish, hosts=count) if wish.hosts is None and 1 <= count <= MOST_HOSTS else None
 
 
-def _length(wish: Wish, match: re.Match[str], now: datetime) -> Wish | None:
+def _length(wish: SearchQuery, match: re.Match[str], now: datetime) -> SearchQuery | None:
     length = length_of(match[1])
     return replace(wish, length=length) if length is not None and wish.length is None else None
 
 
-def _requirement(wish: Wish, match: re.Match[str], now: datetime) -> Wish | None:
+def _requirement(wish: SearchQuery, match: re.Match[str], now: datetime) -> SearchQuery | None:
     name, operator, value = match.groups()
     one = Requirement(name, "==" if operator == "=" else operator, value.strip('"'))
     return replace(wish, requirements=(*wish.requirements, one))
 
 
-def _within(wish: Wish, match: re.Match[str], now: datetime) -> Wish | None:
+def _within(wish: SearchQuery, match: re.Match[str], now: datetime) -> SearchQuery | None:
     length = length_of(match[1])
     return None if length is None else _between(wish, now, now + length)
 
 
-def _span(wish: Wish, match: re.Match[str], now: datetime) -> Wish | None:
+def _span(wish: SearchQuery, match: re.Match[str], now: datetime) -> SearchQuery | None:
     today, monday = _midnight(now), _midnight(now - timedelta(days=now.weekday()))
     spans = {
         "now": (now, None),
@@ -146,13 +149,13 @@ def _span(wish: Wish, match: re.Match[str], now: datetime) -> Wish | None:
     return _between(wish, *spans[match[1].lower()])
 
 
-def _day(wish: Wish, match: re.Match[str], now: datetime) -> Wish | None:
+def _day(wish: SearchQuery, match: re.Match[str], now: datetime) -> SearchQuery | None:
     ahead = (DAYS.index(match[1].lower()) - now.weekday()) % 7
     begin = _later(_midnight(now), ahead)
     return _between(wish, max(now, begin), _later(begin, 1))
 
 
-def _date(wish: Wish, match: re.Match[str], now: datetime) -> Wish | None:
+def _date(wish: SearchQuery, match: re.Match[str], now: datetime) -> SearchQuery | None:
     try:
         begin = datetime.fromisoformat(match[1]).replace(tzinfo=now.tzinfo)
         return _between(wish, max(now, begin), _later(begin, 1)) if _later(begin, 1) > now else None
@@ -160,11 +163,11 @@ def _date(wish: Wish, match: re.Match[str], now: datetime) -> Wish | None:
         return None
 
 
-def _filler(wish: Wish, match: re.Match[str], now: datetime) -> Wish | None:
+def _filler(wish: SearchQuery, match: re.Match[str], now: datetime) -> SearchQuery | None:
     return wish
 
 
-def _between(wish: Wish, begin: datetime, end: datetime | None) -> Wish | None:
+def _between(wish: SearchQuery, begin: datetime, end: datetime | None) -> SearchQuery | None:
     if wish.earliest is not None:
         return None
     return replace(wish, earliest=begin.astimezone(UTC), latest=end and end.astimezone(UTC))
@@ -179,7 +182,7 @@ def _later(midnight: datetime, days: int) -> datetime:
     return datetime.combine(midnight.date() + timedelta(days=days), time(), midnight.tzinfo)
 
 
-_READ: Mapping[str, Callable[[Wish, re.Match[str], datetime], Wish | None]] = {
+_READ: Mapping[str, Callable[[SearchQuery, re.Match[str], datetime], SearchQuery | None]] = {
     "requirement": _requirement,
     "within": _within,
     "span": _span,

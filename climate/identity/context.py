@@ -15,7 +15,7 @@ from climate.identity.authentication.request_authentication import Headers
 from climate.identity.authentication.revocation_cache import Watch
 from climate.identity.authentication.tokens import Grant, GrantCache
 from climate.identity.keys import KeyRing
-from climate.identity.models import AccountNames, Who
+from climate.identity.models import AccountNames, NameOrId
 from climate.identity.project_contents import NoContents, ProjectContents
 from climate.identity.store import assignments, names_by_id, projects, revocations, users
 
@@ -112,8 +112,8 @@ class Identity:
         if self.external is not None or not (user_name or project_name):
             return None, None
         with reading(self.engine) as conn:
-            user = users.find(conn, Who(name=user_name)) if user_name else None
-            project = projects.find(conn, Who(name=project_name)) if project_name else None
+            user = users.find(conn, NameOrId(name=user_name)) if user_name else None
+            project = projects.find(conn, NameOrId(name=project_name)) if project_name else None
         return (user.id if user else None), (project.id if project else None)
 
     def revoke(self, conn: Connection, kind: str, subject: str, owner: str | None = None) -> None:

@@ -13,7 +13,7 @@ from climate.file_errors import reason_of
 from climate.identity import audit_trail, clouds_yaml, private_files
 from climate.identity.audit_trail import SETUP
 from climate.identity.context import Identity
-from climate.identity.models import Project, User, Who
+from climate.identity.models import NameOrId, Project, User
 from climate.identity.store import assignments, locks, projects, users
 from climate.identity.store.assignments import Holder
 from climate.settings import SettingError, Settings
@@ -44,12 +44,12 @@ def first_start(identity: Identity, settings: Settings, echo: Echo) -> None:
 
 def _ensure(identity: Identity, conn: Connection, home: Path, name: str, role: str) -> bool:
     """Create a project and a user of that name with that role; return whether the user is new."""
-    project = projects.find(conn, Who(name=name))
+    project = projects.find(conn, NameOrId(name=name))
     if project is None:
         project = Project(uuid4().hex, name, "", enabled=True)
         projects.add(conn, project)
         audit_trail.project_created(conn, SETUP, project)
-    if users.find(conn, Who(name=name)) is not None:
+    if users.find(conn, NameOrId(name=name)) is not None:
         return False
     user = User(uuid4().hex, name, "", email=None, enabled=True, default_project_id=project.id)
     users.add(conn, user, identity.passwords.hash(_password(home, name)))

@@ -13,7 +13,7 @@ from climate.domain.errors import Conflict, Forbidden, InvalidInput, NotFound
 from climate.domain.policy import Caller
 from climate.identity import audit_trail, project_tree
 from climate.identity.authentication.passwords import check_new
-from climate.identity.models import Domain, Extra, Project, User, Who
+from climate.identity.models import Domain, Extra, NameOrId, Project, User
 from climate.identity.store import domains, projects, unique, users
 from climate.identity.store.revocations import PROJECT, USER
 
@@ -292,5 +292,5 @@ def _checked(changes: Mapping[str, Any], known: set[str]) -> dict[str, Any]:
 
 
 def _check_default(conn: Connection, project_id: str | None) -> None:
-    if project_id is not None and projects.find(conn, Who(id=project_id)) is None:
+    if project_id is not None and projects.find(conn, NameOrId(id=project_id)) is None:
         raise InvalidInput("default_project_id is not the id of a project")

@@ -12,10 +12,10 @@ from climate.identity.models import (
     Credential,
     Domain,
     Group,
+    NameOrId,
     Project,
     Role,
     User,
-    Who,
 )
 from climate.identity.store import assignments
 from climate.identity.store import credentials as credential_rows
@@ -39,7 +39,7 @@ def users(identity: "Identity", name: str | None = None) -> list[User]:
 def user(identity: "Identity", user_id: str) -> User:
     """Return a user. Raise NotFound."""
     with reading(identity.engine) as conn:
-        result = user_rows.find(conn, Who(id=user_id))
+        result = user_rows.find(conn, NameOrId(id=user_id))
     if result is None:
         raise projects_and_users.no_such("user", user_id)
     return result

@@ -9,7 +9,7 @@ from sqlalchemy import Connection
 from climate.domain.errors import Conflict, Forbidden, InvalidInput, NotFound
 from climate.domain.policy import ADMIN, Caller
 from climate.identity import audit_trail, groups
-from climate.identity.models import ROLES, Group, Role, User, Who
+from climate.identity.models import ROLES, Group, NameOrId, Role, User
 from climate.identity.projects_and_users import check_name, check_text, domain_of, no_such
 from climate.identity.store import assignments, projects, unique, users
 from climate.identity.store import roles as store
@@ -150,7 +150,7 @@ def _check_triple(conn: Connection, holder: Holder, project_id: str | None, role
     found = groups.lock(conn, holder.id) if holder.is_group else users.lock(conn, holder.id)
     if found is None:
         raise no_such("group" if holder.is_group else "user", holder.id)
-    project = None if project_id is None else projects.find(conn, Who(id=project_id), share=True)
+    project = None if project_id is None else projects.find(conn, NameOrId(id=project_id), share=True)
     if project_id is not None and project is None:
         raise no_such("project", project_id)
     role = store.find(conn, role_id, share=True)

@@ -9,7 +9,7 @@ from climate.identity import groups, projects_and_users, read_operations, roles
 from climate.identity.audit_trail import SETUP
 from climate.identity.authentication import sign_in
 from climate.identity.authentication.tokens import Grant, seal
-from climate.identity.models import Group, Who
+from climate.identity.models import Group, NameOrId
 from climate.identity.store.assignments import Holder
 from tests.identity.identity_factory import Place
 
@@ -28,7 +28,9 @@ def operators(here: Place) -> tuple[Group, str, str]:
 
 
 def grant(here: Place, user: str, project: str) -> Grant:
-    return sign_in.by_password(here.identity, Who(id=user), here.password("demo"), Who(id=project), "192.0.2.1")
+    return sign_in.by_password(
+        here.identity, NameOrId(id=user), here.password("demo"), NameOrId(id=project), "192.0.2.1"
+    )
 
 
 def is_valid(here: Place, one: Grant) -> bool:

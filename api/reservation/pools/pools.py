@@ -40,7 +40,7 @@ from climate.service.host_operations.pools import Page, Plan, PoolStatus, Reside
 from climate.service.hosts import multi_tenant, reservable
 from climate.service.hosts.inventory import marker_number
 from climate.service.hosts.move_checks import Order
-from climate.service.hosts.multi_tenant import Stranger
+from climate.service.hosts.multi_tenant import UnregisteredHost
 from climate.store.hosts.pools import Promise
 
 blueprint = Blueprint("pools", __name__, url_prefix=PREFIX, description="Host pools.")
@@ -251,7 +251,7 @@ def _servers_body(servers: Sequence[CloudServer] | None) -> list[Read] | None:
     return [{"id": s.id, "name": s.name, "project_id": s.project_id, "status": s.status} for s in servers]
 
 
-def _stranger_body(one: Stranger) -> Read:
+def _stranger_body(one: UnregisteredHost) -> Read:
     return {
         "name": one.host.name,
         "service_name": one.host.service_name,

@@ -23,7 +23,7 @@ from climate.identity.models import AccountNames
 from climate.service.events import events
 from climate.service.host_operations import pool_scaling
 from climate.service.hosts import inventory, pool_history, timeline
-from climate.service.hosts.timeline import Wanted
+from climate.service.hosts.timeline import TimelineWindow
 from climate.service.journal import audit_trail as audit
 from climate.service.journal.audit_trail import AuditEntry, AuditQuery
 from climate.service.power import power
@@ -167,7 +167,7 @@ class Chart:
 
 def _chart(switched_on: int | None, plan: pool_scaling.Explained) -> Chart:
     start = datetime.now(UTC).replace(minute=0, second=0, microsecond=0)
-    shown = timeline.read(climate(), caller(), Wanted(start, start + AHEAD, limit=1, points=POINTS))
+    shown = timeline.read(climate(), caller(), TimelineWindow(start, start + AHEAD, limit=1, points=POINTS))
     points = [(datetime.fromtimestamp(at, UTC), shown.bookable - free) for at, free in shown.free or ()]
     wanted = {"wanted hosts of the pool": plan.plan.wanted}
     wanted |= {} if switched_on is None else {"hosts with power settings that are on": switched_on}

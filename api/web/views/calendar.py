@@ -21,7 +21,7 @@ from climate.domain.errors import ClimateError, InvalidInput, NotFound
 from climate.domain.lease import Lease
 from climate.domain.policy import MEMBER
 from climate.service.hosts import timeline
-from climate.service.hosts.timeline import Grouping, Wanted
+from climate.service.hosts.timeline import Grouping, TimelineWindow
 from climate.service.lease_tree import leases as tree_leases
 from climate.service.leases import dates, leases
 from climate.service.leases.update import Changes
@@ -124,7 +124,7 @@ def _query(schema: Strict) -> Read:
     return known
 
 
-def _wanted() -> Wanted:
+def _wanted() -> TimelineWindow:
     """Return the part of the calendar that the address of a page names; whatever it misspells is as usual."""
     given = request.args
     try:
@@ -137,7 +137,9 @@ def _wanted() -> Wanted:
     row = given.get("row", "")
     first = int(row) if row.isascii() and row.isdigit() and len(row) < 7 else 0
     end = start + timedelta(hours=hours)
-    return Wanted(start, end, group, search=given.get("search", "")[:255], cursor=first, limit=TABLE_ROWS, points=48)
+    return TimelineWindow(
+        start, end, group, search=given.get("search", "")[:255], cursor=first, limit=TABLE_ROWS, points=48
+    )
 
 
 def _at(moment: datetime) -> str:

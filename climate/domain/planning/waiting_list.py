@@ -102,7 +102,7 @@ def refuse_while_waiting(lease: Lease) -> None:
         )
 
 
-class World(Protocol):
+class FreeResources(Protocol):
     """Resources, as the list sees them. `kept` are numbers of hosts that must not be used."""
 
     def fits(self, entry: Entry, period: Period, kept: Set[int]) -> bool:
@@ -132,7 +132,7 @@ class Rule:
     """Number of leases that may be promised a later period now."""
 
 
-def serve(entries: Iterable[Entry], world: World, now: datetime, rule: Rule) -> Iterator[UUID]:
+def serve(entries: Iterable[Entry], world: FreeResources, now: datetime, rule: Rule) -> Iterator[UUID]:
     """Give resources to the entries that fit, in this order; yield the leases that got some."""
     patience, promises = rule.patience, rule.promises
     kept: list[tuple[Period, frozenset[int]]] = []
@@ -151,11 +151,11 @@ def serve(entries: Iterable[Entry], world: World, now: datetime, rule: Rule) -> 
             yield entry.lease_id
 
 
-def _served(entry: Entry, world: World, period: Period, kept: Set[int]) -> bool:
+def _served(entry: Entry, world: FreeResources, period: Period, kept: Set[int]) -> bool:
     return world.fits(entry, period, kept) and world.grant(entry, period, kept)
 
 
-def _promised(entry: Entry, world: World, now: datetime, kept: Sequence[tuple[Period, frozenset[int]]]) -> bool:
+def _promised(entry: Entry, world: FreeResources, now: datetime, kept: Sequence[tuple[Period, frozenset[int]]]) -> bool:
     whole = Period(entry.period(now).start, entry.until + (entry.asked.end - entry.asked.start))
     barred = _kept(kept, whole)
     later = world.first(entry, now, barred)

@@ -8,7 +8,7 @@ from climate.domain.errors import NotAuthenticated
 from climate.identity import read_operations
 from climate.identity.authentication import request_authentication, sign_in
 from climate.identity.authentication.tokens import Grant, seal
-from climate.identity.models import Scope, Who
+from climate.identity.models import NameOrId, Scope
 from climate.identity.store.revocations import TOKEN, USER
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def token(identity: "Identity", name: str, password: str, address: str) -> str:
             sign_in.count_failure(identity, login, address)
             raise
     else:
-        plain = seal(identity.keys, sign_in.by_password(identity, Who(name=name), password, None, address))
+        plain = seal(identity.keys, sign_in.by_password(identity, NameOrId(name=name), password, None, address))
         if request_authentication.of_token(identity, plain).project_id:
             return plain
     own = projects(identity, plain)
@@ -57,7 +57,7 @@ def for_project(identity: "Identity", old: str, project_id: str) -> str:
     """Return the token of the same user for another project. Raise NotAuthenticated without a role there."""
     if identity.external is not None:
         return identity.external.exchange(old, project_id)
-    scope: Scope = Who(id=project_id)
+    scope: Scope = NameOrId(id=project_id)
     return seal(identity.keys, sign_in.by_token(identity, request_authentication.of_token(identity, old), scope))
 
 

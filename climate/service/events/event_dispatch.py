@@ -28,7 +28,7 @@ from climate.service.notifications import notice_texts as telling
 from climate.store.leases import claim_portions, due_events, event_claims, leases, queue_limits
 from climate.store.leases.claim_portions import Batched
 from climate.store.leases.due_events import BEGINNING, Cursor, Due
-from climate.store.leases.event_claims import Message, Rest, Stranded
+from climate.store.leases.event_claims import Message, PendingWork, Stranded
 from climate.store.leases.leases import Change
 from climate.store.leases.queue_limits import ANY_NUMBER
 
@@ -308,7 +308,7 @@ def next_due(climate: Climate) -> timedelta | None:
     return None if due_at is None else due_at - now
 
 
-def rest(climate: Climate) -> Rest:
+def rest(climate: Climate) -> PendingWork:
     """Return whether there is anything to claim, to send or to rescue, in one statement."""
     with reading(climate.engine) as conn:
         return event_claims.rest(conn, climate.other_time(conn))

@@ -41,7 +41,7 @@ UNSTORED = ("servers", "ids", "capabilities")
 
 
 @dataclass(frozen=True, slots=True)
-class How:
+class RegistrationOptions:
     """Options of a registration."""
 
     key: Key | None = None
@@ -51,7 +51,13 @@ class How:
     dry_run: bool = False
 
 
-def register(climate: Climate, caller: Caller, name: str, extra: Mapping[str, str], how: How = How()) -> Host:
+def register(
+    climate: Climate,
+    caller: Caller,
+    name: str,
+    extra: Mapping[str, str],
+    how: RegistrationOptions = RegistrationOptions(),
+) -> Host:
     """Register a host of the cloud and add it to the reservation pool.
 
     With `how.drain`, a host with servers is registered too: it takes no new servers, and joins the reservation
@@ -69,7 +75,12 @@ def register(climate: Climate, caller: Caller, name: str, extra: Mapping[str, st
 
 
 def _insert(
-    conn: Connection, climate: Climate, caller: Caller, host: CloudHost, extra: Mapping[str, str], how: How
+    conn: Connection,
+    climate: Climate,
+    caller: Caller,
+    host: CloudHost,
+    extra: Mapping[str, str],
+    how: RegistrationOptions,
 ) -> Host:
     if how.key and (known := idempotency.earlier(conn, caller, how.key)):
         return hosts.get(conn, int(known))

@@ -34,7 +34,7 @@ from climate.service.admission.enforcement import Gate
 from climate.service.events import host_power_on, unbegun_claims
 from climate.service.leases import joint_allocation, lease_pools, shortages
 from climate.service.leases import reservations as planning
-from climate.service.leases.joint_allocation import Settled, Wanted
+from climate.service.leases.joint_allocation import AllocationRequest, Settled
 from climate.service.leases.leases import limited, scope, wake_if_soon
 from climate.service.preemption import lease_shortening, second_try
 from climate.service.preemption.second_try import Turn
@@ -361,7 +361,7 @@ def _ask(climate: Climate, wish: _Wish, present: Reservation) -> Ask:
     )
 
 
-def _replanned(climate: Climate, wish: _Wish, present: Reservation) -> Wanted[ReservationChanged | None]:
+def _replanned(climate: Climate, wish: _Wish, present: Reservation) -> AllocationRequest[ReservationChanged | None]:
     """Return what a reservation needs to be allocated anew; it is settled if nothing, or less time, is wanted."""
 
     def plugin() -> ResourcePlugin:
@@ -371,12 +371,12 @@ def _replanned(climate: Climate, wish: _Wish, present: Reservation) -> Wanted[Re
     ask = _ask(climate, wish, replace(present, holds=own))
     result = partial(_change, wish, present)
     if present.lies_elsewhere or wish.lease.parent or (present.sublets and not own):
-        return Wanted(plugin, ask, result, Settled(None, firm=not present.lies_elsewhere))
+        return AllocationRequest(plugin, ask, result, Settled(None, firm=not present.lies_elsewhere))
     settled = _settled(climate, wish, present, ask)
     if settled is not None:
-        return Wanted(plugin, _unchanged(ask, present), result, settled)
+        return AllocationRequest(plugin, _unchanged(ask, present), result, settled)
     is_part = present.parts or present.sublets
-    return Wanted(plugin, planning.here(ask, len(own)) if is_part else ask, result)
+    return AllocationRequest(plugin, planning.here(ask, len(own)) if is_part else ask, result)
 
 
 def _settled(

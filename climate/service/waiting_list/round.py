@@ -41,7 +41,7 @@ ROUND_SECONDS = 20.0
 
 @dataclass
 class _Resources:
-    """Resources of the deployment, as `waiting.World` asks for them."""
+    """Resources of the deployment, as `waiting.FreeResources` asks for them."""
 
     climate: Climate
     times: FreeTimes

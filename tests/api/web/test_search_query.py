@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from api.web.search_query import MOST_DAYS, Requirement, Wish, length_of, read, words
+from api.web.search_query import MOST_DAYS, Requirement, SearchQuery, length_of, read, words
 
 NOW = datetime(2030, 1, 2, 15, 30, tzinfo=UTC)
 """A Wednesday."""
@@ -18,7 +18,7 @@ def at(*date: int) -> datetime:
 
 
 def test_the_example_of_the_page() -> None:
-    assert read("4 hosts gpu_count>1 6h this week", NOW) == Wish(
+    assert read("4 hosts gpu_count>1 6h this week", NOW) == SearchQuery(
         4, timedelta(hours=6), NOW, at(2030, 1, 7), (Requirement("gpu_count", ">", "1"),)
     )
 
@@ -26,33 +26,36 @@ def test_the_example_of_the_page() -> None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("", Wish()),
-        ("4x", Wish(hosts=4)),
-        ("4 × 6h", Wish(hosts=4, length=timedelta(hours=6))),
-        ("2 machines for 1d 12h", Wish(hosts=2, length=timedelta(hours=36))),
-        ("1 host and 90 minutes", Wish(hosts=1, length=timedelta(minutes=90))),
-        ("1h and 30min", Wish(length=timedelta(minutes=90))),
-        ("tomorrow", Wish(earliest=at(2030, 1, 3), latest=at(2030, 1, 4))),
-        ("next week", Wish(earliest=at(2030, 1, 7), latest=at(2030, 1, 14))),
-        ("on friday", Wish(earliest=at(2030, 1, 4), latest=at(2030, 1, 5))),
-        ("wednesday", Wish(earliest=NOW, latest=at(2030, 1, 3))),
-        ("from 2030-02-01", Wish(earliest=at(2030, 2, 1), latest=at(2030, 2, 2))),
-        ("within 3 days", Wish(earliest=NOW, latest=NOW + timedelta(days=3))),
-        ("in the next 12h", Wish(earliest=NOW, latest=NOW + timedelta(hours=12))),
-        ("now", Wish(earliest=NOW)),
-        ('rack = "left side"', Wish(requirements=(Requirement("rack", "==", "left side"),))),
-        ("vcpus>=4 gpu!=a100", Wish(requirements=(Requirement("vcpus", ">=", "4"), Requirement("gpu", "!=", "a100")))),
-        ("4 hosts please", Wish(hosts=4, unknown=("please",))),
-        ("0 hosts", Wish(unknown=("0 hosts",))),
-        ("4 hosts 5 hosts", Wish(hosts=4, unknown=("5 hosts",))),
-        ("2029-01-01", Wish(unknown=("2029-01-01",))),
-        ("2030-02-31", Wish(unknown=("2030-02-31",))),
-        ("9999-12-31", Wish(unknown=("9999-12-31",))),
-        ("900d", Wish(unknown=("900d",))),
-        ("<script>", Wish(unknown=("<script>",))),
+        ("", SearchQuery()),
+        ("4x", SearchQuery(hosts=4)),
+        ("4 × 6h", SearchQuery(hosts=4, length=timedelta(hours=6))),
+        ("2 machines for 1d 12h", SearchQuery(hosts=2, length=timedelta(hours=36))),
+        ("1 host and 90 minutes", SearchQuery(hosts=1, length=timedelta(minutes=90))),
+        ("1h and 30min", SearchQuery(length=timedelta(minutes=90))),
+        ("tomorrow", SearchQuery(earliest=at(2030, 1, 3), latest=at(2030, 1, 4))),
+        ("next week", SearchQuery(earliest=at(2030, 1, 7), latest=at(2030, 1, 14))),
+        ("on friday", SearchQuery(earliest=at(2030, 1, 4), latest=at(2030, 1, 5))),
+        ("wednesday", SearchQuery(earliest=NOW, latest=at(2030, 1, 3))),
+        ("from 2030-02-01", SearchQuery(earliest=at(2030, 2, 1), latest=at(2030, 2, 2))),
+        ("within 3 days", SearchQuery(earliest=NOW, latest=NOW + timedelta(days=3))),
+        ("in the next 12h", SearchQuery(earliest=NOW, latest=NOW + timedelta(hours=12))),
+        ("now", SearchQuery(earliest=NOW)),
+        ('rack = "left side"', SearchQuery(requirements=(Requirement("rack", "==", "left side"),))),
+        (
+            "vcpus>=4 gpu!=a100",
+            SearchQuery(requirements=(Requirement("vcpus", ">=", "4"), Requirement("gpu", "!=", "a100"))),
+        ),
+        ("4 hosts please", SearchQuery(hosts=4, unknown=("please",))),
+        ("0 hosts", SearchQuery(unknown=("0 hosts",))),
+        ("4 hosts 5 hosts", SearchQuery(hosts=4, unknown=("5 hosts",))),
+        ("2029-01-01", SearchQuery(unknown=("2029-01-01",))),
+        ("2030-02-31", SearchQuery(unknown=("2030-02-31",))),
+        ("9999-12-31", SearchQuery(unknown=("9999-12-31",))),
+        ("900d", SearchQuery(unknown=("900d",))),
+        ("<script>", SearchQuery(unknown=("<script>",))),
     ],
 )
-def test_words_are_understood_or_named(text: str, expected: Wish) -> None:
+def test_words_are_understood_or_named(text: str, expected: SearchQuery) -> None:
     assert read(text, NOW) == expected
 
 
@@ -88,7 +91,7 @@ def test_order_of_the_words_does_not_matter(
 ) -> None:
     parts = [f"{hosts} hosts", f"for {words(length)}", "next week", " ".join(map(str, wanted))]
     wish = read(" ".join(parts[place] for place in order), NOW)
-    assert wish == Wish(hosts, length, at(2030, 1, 7), at(2030, 1, 14), tuple(wanted))
+    assert wish == SearchQuery(hosts, length, at(2030, 1, 7), at(2030, 1, 14), tuple(wanted))
 
 
 STRANGE = st.text(st.characters(exclude_characters="×", exclude_categories=("C", "Z")), max_size=12).map("?{}".format)
@@ -97,7 +100,7 @@ STRANGE = st.text(st.characters(exclude_characters="×", exclude_categories=("C"
 @given(st.lists(STRANGE, max_size=5), st.lists(STRANGE, max_size=5))
 def test_words_that_are_not_understood_are_named_in_their_order(before: list[str], after: list[str]) -> None:
     wish = read(" ".join(["4 hosts", *before, "6h", *after]), NOW)
-    assert wish == Wish(4, timedelta(hours=6), unknown=(*before, *after))
+    assert wish == SearchQuery(4, timedelta(hours=6), unknown=(*before, *after))
 
 
 @given(st.text(max_size=100))

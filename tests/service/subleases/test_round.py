@@ -13,7 +13,7 @@ from climate.domain.hosts.pools import Pool
 from climate.domain.status import HoldState, LeaseStatus
 from climate.service.host_operations import recycling
 from climate.service.hosts import timeline
-from climate.service.hosts.timeline import Wanted
+from climate.service.hosts.timeline import TimelineWindow
 from climate.service.journal import check, rebuild
 from climate.service.leases import leases, update
 from climate.service.leases.update import Changes
@@ -178,7 +178,7 @@ def test_the_calendar_shows_whose_a_host_is(climate: Climate, clock: Clock) -> N
     run_due(climate)
     lease = give(climate, clock, long, start=2)
     host = min(held(lease))
-    shown = timeline.read(climate, ADMIN, Wanted(clock.time, long.period.end, hosts=frozenset({f"h{host}"})))
+    shown = timeline.read(climate, ADMIN, TimelineWindow(clock.time, long.period.end, hosts=frozenset({f"h{host}"})))
     (row,) = shown.rows
     spans = row.spans
     assert [(one.lease_id, one.start, one.end) for one in spans] == [
