@@ -156,7 +156,11 @@ MUTANTS = (
     Mutant(
         "what a rival claimed meanwhile is claimed again",
         [
-            ("climate/service/events/event_dispatch.py", "in lease_events.due(lease, now) if", "in lease.events if"),
+            (
+                "climate/service/events/event_dispatch.py",
+                "in event_transitions.due(lease, now) if",
+                "in lease.events if",
+            ),
             (
                 "climate/store/leases/due_events.py",
                 "key_share=True, skip_locked=True)",
