@@ -129,7 +129,7 @@ def migrate(compute: Compute, who: Requester, host: str | None) -> None:
 def live_migrate(compute: Compute, who: Requester, host: str | None, block: bool | str) -> None:
     """Live-migrate a server to another host;
 
-    None: the scheduler chooses. See `live_requests.live_migrate` for `block`.
+    None: the scheduler chooses. See `live_migration_requests.live_migrate` for `block`.
     """
     live_migration_requests.live_migrate(compute, who.server_id, host, block, by=who.by)
 
