@@ -12,11 +12,11 @@ ROOT = Path(__file__).parents[3]
 SERVICE = """
 import sys
 from pathlib import Path
-from climate.compute.virt import shared_disks
+from climate.compute.virt import shared_storage
 from climate.compute.virt.process import ProcessDriver
 
 driver = ProcessDriver(Path(sys.argv[1]))
-print(shared_disks.identity(driver), shared_disks.trouble(driver))
+print(shared_storage.identity(driver), shared_storage.trouble(driver))
 """
 
 
