@@ -8,11 +8,11 @@ from pathlib import Path
 import structlog
 
 from climate.compute.context import Compute
-from climate.compute.images import images
+from climate.compute.images import image_data
 from climate.compute.models.image import KILLED
 from climate.compute.servers import sync_states
 from climate.compute.store.projects import images as rows
-from climate.compute.store.servers import state_audit
+from climate.compute.store.servers import sync_states as sync_states_store
 from climate.database.connections import reading
 
 OLD_SECONDS = 86_400
@@ -39,7 +39,7 @@ def _sweep(compute: Compute) -> None:
         old, recent = _by_age(_contents(compute.images), before)
         kept = rows.needed(conn, [path.name for path in old]) if old else set()
         abandoned = rows.saving(conn, before)
-        cloud = state_audit.cloud(conn)
+        cloud = sync_states_store.cloud(conn)
     left = [path for path in old if path.name not in kept]
     if not (left or abandoned) or cloud is None or not sync_states.is_ours(compute, cloud):
         return
@@ -58,7 +58,7 @@ def _by_age(paths: Iterable[Path], before: datetime) -> tuple[list[Path], list[P
 
 def _delete(orphans: Iterable[Path]) -> None:
     for path in orphans:
-        if images.discard(path):
+        if image_data.discard(path):
             log.info("orphaned image file deleted", file=path.name)
 
 

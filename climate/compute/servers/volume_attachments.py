@@ -14,12 +14,12 @@ from climate.compute.errors import BadRequest, Busy, Conflict, NotFound, StaleTo
 from climate.compute.models.server import REWIRE, SHELVED_OFFLOADED, WISHES, Server
 from climate.compute.servers import actions
 from climate.compute.servers.actions import TaskRequest
-from climate.compute.servers.interfaces.interfaces import Who
-from climate.compute.store.networks import lent_floating_ips
+from climate.compute.servers.interfaces.interfaces import Requester
+from climate.compute.store.networks import reserved_floating_ips
 from climate.compute.store.projects import volumes as rows
 from climate.compute.store.projects.volumes import AVAILABLE, DETACH, Volume
 from climate.compute.store.servers import migrations, tasks
-from climate.compute.store.servers.migrations import Whereabouts
+from climate.compute.store.servers.migrations import ServerLocation
 from climate.compute.virt.guest_volumes import Attached
 from climate.database.connections import reading
 
@@ -29,7 +29,7 @@ MOST = 10
 """Maximum number of volumes of one server: the disk slots of a virtual machine."""
 
 
-def attach(compute: Compute, who: Who, volume_id: str) -> Volume:
+def attach(compute: Compute, who: Requester, volume_id: str) -> Volume:
     """Attach a volume to a server of the same project; return the volume.
 
     Raises NotFound, Conflict for a volume that is attached already, Busy.
@@ -55,7 +55,7 @@ def attach(compute: Compute, who: Who, volume_id: str) -> Volume:
     return given or volume
 
 
-def detach(compute: Compute, who: Who, volume_id: str) -> None:
+def detach(compute: Compute, who: Requester, volume_id: str) -> None:
     """Detach a volume from a server. Raises NotFound if it is not attached there, Conflict, Busy."""
     with compute.engine.begin() as conn:
         server = actions.locked(conn, who.server_id, who.project_id)
@@ -79,7 +79,7 @@ def _is_away(server: Server) -> bool:
     return False
 
 
-def _notify(conn: Connection, compute: Compute, server: Server, who: Who, *, away: bool) -> None:
+def _notify(conn: Connection, compute: Compute, server: Server, who: Requester, *, away: bool) -> None:
     """Request the update of the guest's volumes; without a guest, the change applies at once."""
     if away:
         rows.settle(conn, server.id, done=True)
@@ -94,7 +94,7 @@ def drop(compute: Compute, pool: str, token: int, *, keep: bool) -> None:
     Attached ones are detached first: Busy until that is done. Raises StaleToken, VirtError.
     """
     with compute.engine.begin() as conn:
-        if not lent_floating_ips.fence(conn, pool, token):
+        if not reserved_floating_ips.fence(conn, pool, token):
             raise StaleToken
         if keep:
             rows.keep(conn, pool)
@@ -114,7 +114,7 @@ def _detach_all(compute: Compute, server_ids: Mapping[str, str]) -> None:
     for volume_id, server_id in server_ids.items():
         with suppress(Conflict, NotFound):  # it has another task or is gone: the next attempt retries
             by = {"project_id": "", "user_id": "climate", "request_id": f"req-{uuid4()}"}
-            detach(compute, Who(server_id, None, by), volume_id)
+            detach(compute, Requester(server_id, None, by), volume_id)
 
 
 def of_server(compute: Compute, server_id: str, project_id: str | None = None) -> list[Volume]:
@@ -175,7 +175,7 @@ def sweep(compute: Compute, guests: Collection[str]) -> None:
             log.error("volume not unmounted", volume=volume_id, server=server_id, reason=str(error))
 
 
-def _may_use(compute: Compute, home: Path, seen: Whereabouts) -> bool:
+def _may_use(compute: Compute, home: Path, seen: ServerLocation) -> bool:
     """Return whether a server uses mounts of this machine: here, on a cluster with members here, or beside."""
     if seen.host is None:
         return False
