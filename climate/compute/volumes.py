@@ -86,7 +86,7 @@ def create(compute: Compute, new: NewVolume) -> Volume:
     """Create a volume without a reservation.
 
     Raises Forbidden if only leases create volumes, NoVolumeRoom beyond the limit of the project or the size of the
-    backend, Conflict if it is deleted meanwhile, VirtError.
+    backend, VirtError. Raises Conflict if the volume is deleted meanwhile.
     """
     if compute.volume_gb == 0:
         raise Forbidden(
