@@ -16,6 +16,7 @@ from pathlib import Path
 from threading import Event as Pause
 
 from climate.compute.errors import BadRequest, VirtError
+from climate.compute.linux import folder_removal
 
 GB = 1 << 30
 LOCAL = "local"
@@ -73,9 +74,7 @@ class Directory:
         home = self.home(backend, volume_id)
         release(home)
         try:
-            shutil.rmtree(home, ignore_errors=False)
-        except FileNotFoundError:
-            return
+            folder_removal.remove(home)
         except OSError as error:
             raise VirtError(f"the volume {volume_id} cannot be deleted: {error.strerror or error}") from error
 

@@ -4,7 +4,6 @@ import contextlib
 import ctypes
 import hashlib
 import os
-import shutil
 import signal
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import ParamSpec, TypeVar
 
 from climate.compute.errors import VirtError
+from climate.compute.linux import folder_removal
 from climate.compute.linux import processes as pids
 from climate.compute.models.server import is_id
 from climate.compute.virt import Guest, State
@@ -140,13 +140,13 @@ class Homes:
         home = self.of(server_id)
         if home.is_dir():
             self.end(server_id)
-            _remove(home)
+            folder_removal.remove(home)
 
     def discard(self, server_id: str, disk: str) -> None:
         """Delete a disk, a file or a folder, of a guest that does not run."""
         path = self.of(server_id) / disk
         if path.is_dir():
-            _remove(path)
+            folder_removal.remove(path)
         path.unlink(missing_ok=True)
 
     def open_log(self, server_id: str, name: str = CONSOLE) -> FileIO:
@@ -204,20 +204,3 @@ def kill(processes: Iterable[pids.Pid]) -> None:
         pids.send(pid, signal.SIGKILL)
         if not pids.wait_gone(pid, KILL_SECONDS):
             raise VirtError(f"process {pid.number} did not end after SIGKILL")
-
-
-def _remove(home: Path) -> None:
-    with contextlib.suppress(FileNotFoundError):
-        try:
-            shutil.rmtree(home)
-        except PermissionError:
-            _unlock(home)
-            shutil.rmtree(home)
-
-
-def _unlock(home: Path) -> None:
-    """Restore permissions of folders that a guest made inaccessible."""
-    for place, names, _ in os.walk(home):
-        for folder in (Path(place, name) for name in names):
-            if not folder.is_symlink():
-                folder.chmod(0o700)

@@ -6,7 +6,6 @@ rescued with. If networks are real, each guest is in its own network namespace, 
 """
 
 import os
-import shutil
 import signal
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,7 +13,7 @@ from pathlib import Path
 from typing import Protocol
 
 from climate.compute.errors import VirtError
-from climate.compute.linux import netns, processes
+from climate.compute.linux import folder_removal, netns, processes
 from climate.compute.models.node import NodeSpec
 from climate.compute.virt import Guest, State, Wiring, archive, config_drive, dhcp_client, guest_volumes
 from climate.compute.virt.guest_folders import CONSOLE, PID, Homes, as_virt_error, image_of, marks
@@ -252,7 +251,7 @@ class ProcessDriver:
         disk = boot_disk(home, guest)
         if not disk.is_dir():
             draft = disk.with_name(f"{disk.name}.new")
-            shutil.rmtree(draft, ignore_errors=True)
+            folder_removal.remove(draft)
             draft.mkdir()
             self.body.build(draft, guest)
             draft.rename(disk)
