@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from sqlalchemy import text
 
 from climate.compute.errors import Busy, Conflict, NoValidHost, StaleToken
 from climate.compute.migrations import cold_migration, host_drain
@@ -58,6 +59,33 @@ def test_one_that_cannot_go_does_not_keep_the_others(here: Place) -> None:
     tended(here, "maintenance")
     assert here.look(stays.id).node == "n1"
     assert here.look(goes.id).status == VERIFY_RESIZE
+
+
+def test_one_that_cannot_be_read_does_not_keep_the_others(here: Place) -> None:
+    broken, goes = on_n1(here, 2)
+    spoil(here, broken)
+    lending.place(here.compute, "n1", "maintenance", 1)
+    tended(here, "maintenance")
+    assert here.look(goes.id).status == VERIFY_RESIZE
+    tended(here, "maintenance")
+    assert here.look(goes.id).status == ACTIVE
+
+
+def test_one_that_cannot_be_read_keeps_no_other_from_being_confirmed(here: Place) -> None:
+    made = on_n1(here, 2)
+    for server in made:
+        host_drain.move(here.compute, server.id, "n1", 1)
+    here.settle()
+    broken, whole = sorted((here.look(server.id) for server in made), key=lambda server: server.id)
+    spoil(here, broken)
+    tended(here)
+    assert (whole.status, here.look(whole.id).status) == (VERIFY_RESIZE, ACTIVE)
+
+
+def spoil(here: Place, server: Server) -> None:
+    """Leave a row behind that no release can read."""
+    with here.compute.engine.begin() as conn:
+        conn.execute(text("UPDATE compute_servers SET flavor = '{}' WHERE id = :id"), {"id": server.id})
 
 
 def test_what_an_owner_is_asked_about_is_not_confirmed_for_him(here: Place) -> None:
