@@ -1,7 +1,7 @@
 """Database errors, for callers that must not import SQLAlchemy."""
 
 import psycopg
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import DataError, DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 DATABASE_ERRORS = (DBAPIError, PoolTimeout)
@@ -36,6 +36,11 @@ def unusable(error: BaseException) -> bool:
     if state is None:
         return isinstance(cause, psycopg.OperationalError | psycopg.InterfaceError)
     return state.startswith(UNUSABLE)
+
+
+def is_invalid_value(error: BaseException) -> bool:
+    """Return whether a value cannot be stored, such as an invalid id or text."""
+    return isinstance(error, DataError | psycopg.DataError)
 
 
 def _sqlstate(error: BaseException) -> str | None:

@@ -292,6 +292,24 @@ def test_what_an_allocator_fails_at_is_sent_again_before_what_came_later(cloud: 
     assert [what.server_id for _, what in seen.told] == gone
 
 
+@pytest.mark.parametrize(
+    "change", ["method = 'eat'", "body = '{}'", "body = '[]'", 'body = \'{"server_id": 1, "addresses": 2}\'']
+)
+def test_a_notification_that_cannot_be_read_is_set_aside(cloud: Cloud, change: str) -> None:
+    there = cloud_of(cloud, Trouble())
+    damaged, whole = (there.boot()[0].id for _ in range(2))
+    there.delete(damaged)
+    with there.compute.engine.begin() as conn:
+        conn.exec_driver_sql(f"UPDATE compute_network_messages SET {change}")
+    there.delete(whole)
+    seen: Any = Remembering()
+    with capture_logs() as logged:
+        allocation_queues.deliver(there, allocator=seen)
+    assert [what.server_id for _, what in seen.told] == [whole]
+    assert [one["method"] for one in logged if "set aside" in one["event"]]
+    assert there.place.count("compute_network_messages") == 0
+
+
 def test_whoever_claims_the_network_of_a_dead_host_gets_the_messages_that_it_missed(cloud: Cloud) -> None:
     there = cloud_of(cloud, Trouble(after=lost))
     refused(there)
