@@ -79,6 +79,9 @@ ALL_ROUNDS_SECONDS = 60.0
 UNHEARD = 20
 """Maximum messages of a service that is down; no more are sent until it reads some."""
 
+MOST_UNREAD = 1000
+"""Maximum messages of any queue to which wake-ups are repeated."""
+
 CLOCK_STEP = 0.5
 """Seconds of a jump of this machine's clock that count as a change of the time, not a correction."""
 
@@ -217,10 +220,22 @@ class Poller:
             self.shown_life |= dict.fromkeys((False, caught_up), time.monotonic())
 
     def _wake_for_servers(self) -> None:
+        room: dict[str, int] = {}
         while unfinished := task_worker.unfinished(self.deployment.compute, wait=0):
+            room = room or self._room_of_compute_services()
             for service_host, server_id in unfinished:
-                celery_app.send(self.bell, celery_app.SERVE, [server_id], celery_app.compute_queue(service_host))
                 self._report_progress()
+                # What finds no room is tried again, as every wake-up is.
+                room[service_host] = room.get(service_host, MOST_UNREAD) - 1
+                if room[service_host] >= 0:
+                    celery_app.send(self.bell, celery_app.SERVE, [server_id], celery_app.compute_queue(service_host))
+
+    def _room_of_compute_services(self) -> dict[str, int]:
+        """Return how many more messages each compute service gets: few if it is down."""
+        known = services.to_beat(self.deployment.compute)
+        return {
+            host: (MOST_UNREAD if up else UNHEARD) - self.waiting(celery_app.compute_queue(host)) for host, up in known
+        }
 
     def _wake_for_networks(self, there: Pending) -> None:
         for host in wakeups.to_ring(self.deployment.compute) if there.calls else ():
@@ -235,8 +250,9 @@ class Poller:
                 return
             while waiting := builds.to_ring(self.deployment.compute):
                 for build_id in waiting:
-                    celery_app.send(self.bell, celery_app.BUILD, [build_id], QUEUE)
                     self._report_progress()
+                    if self._reads_messages(QUEUE, up=True):
+                        celery_app.send(self.bell, celery_app.BUILD, [build_id], QUEUE)
             look.again = builds.are_open(self.deployment.compute)
 
     def wake_network_services(self) -> None:
@@ -294,7 +310,7 @@ class Poller:
 
     def _reads_messages(self, queue: str, *, up: bool) -> bool:
         """Return whether a service reads its messages; those for a service that is down may wait for ever."""
-        return up or self.waiting(queue) < UNHEARD
+        return self.waiting(queue) < (MOST_UNREAD if up else UNHEARD)
 
     def wake_rounds(self) -> None:
         """Wake a worker for the rounds over hosts, and for those over external systems, while they may have work.
@@ -305,6 +321,9 @@ class Poller:
         try:
             due = rounds.due_rounds(self.deployment.climate)
             is_late = time.monotonic() - self.rounds_at >= ALL_ROUNDS_SECONDS
+            if (due.hosts or due.outside or is_late) and not self._reads_messages(QUEUE, up=True):
+                log.warning("wake-up of rounds skipped: no worker reads its queue", queue=QUEUE)
+                return
             if due.hosts or is_late or self.rounds_asked.is_set():
                 self.rounds_asked.clear()
                 celery_app.send(self.bell, celery_app.TEND_POOLS, [], QUEUE, expires=seconds)
