@@ -25,12 +25,11 @@ from sqlalchemy.exc import SQLAlchemyError
 from climate import bootstrap, log_setup
 from climate.bootstrap import Deployment
 from climate.cloud import CloudError
-from climate.compute import pending_work
+from climate.compute import one_by_one, pending_work
 from climate.compute.network.service import wakeups
 from climate.compute.nodes import services
 from climate.compute.servers import local_delete
 from climate.compute.servers.tasks import task_worker
-from climate.compute.store.pending_work import Pending
 from climate.compute.store.zones import notify_pollers
 from climate.compute.zones import polling
 from climate.compute.zones.builds import builds
@@ -60,6 +59,9 @@ SILENT_SECONDS = 15.0
 """Seconds without a finished beat after which a poller exits, for its supervisor to restart it."""
 
 DATABASE_IS_AWAY = (SQLAlchemyError, psycopg.Error, Unavailable)
+
+ALL_STEPS_MEET = (Unavailable, *BROKER_IS_AWAY)
+"""Errors of a step of a beat that end the beat, like those of a database that is away."""
 
 PORTIONS = 20
 """Successive portions without a claim after which a beat leaves the rest to the next one."""
@@ -156,6 +158,17 @@ class Poller:
         self.last_beat = time.monotonic()
 
     def _look(self) -> None:
+        """Do each kind of work, also after another one has failed."""
+        steps: dict[str, Callable[[], object]] = {
+            "events": self._claim_due,
+            "tasks of servers and networks": self._wake_for_services,
+            "builds": self._wake_for_builds,
+        }
+        for name, step in steps.items():
+            one_by_one.attempt("beat", name, step, ALL_STEPS_MEET)
+
+    def _claim_due(self) -> None:
+        """Claim due events, and plan the next beat."""
         climate, begun = self.deployment.climate, time.monotonic()
         rest = event_dispatch.rest(climate)
         is_quiet = rest.is_quiet and not self.event_messages.is_cut_off
@@ -164,14 +177,18 @@ class Poller:
             self._record_heartbeat(caught_up=True)
         else:
             self._claim_all()
-        there = pending_work.look(self.deployment.compute)
-        if there.servers:
-            self._wake_for_servers()
-        self._wake_for_networks(there)
-        self._wake_for_builds()
         wait = rest.wait if is_quiet else event_dispatch.next_due(climate)
         if wait is not None and wait < timedelta(seconds=climate.settings.poll_seconds):
             self._wake_in(wait - timedelta(seconds=time.monotonic() - begun) if is_quiet else wait)
+
+    def _wake_for_services(self) -> None:
+        there = pending_work.look(self.deployment.compute)
+        steps: dict[str, Callable[[], object]] = {}
+        steps |= {"tasks of servers": self._wake_for_servers} if there.servers else {}
+        steps |= {"calls of networks": self._wake_for_calls} if there.calls else {}
+        steps |= {"messages of networks": self._wake_for_messages} if there.messages else {}
+        for name, step in steps.items():
+            one_by_one.attempt("beat", name, step, ALL_STEPS_MEET)
 
     def _claim_all(self) -> None:
         climate = self.deployment.climate
@@ -237,10 +254,12 @@ class Poller:
             host: (MOST_UNREAD if up else UNHEARD) - self.waiting(celery_app.compute_queue(host)) for host, up in known
         }
 
-    def _wake_for_networks(self, there: Pending) -> None:
-        for host in wakeups.to_ring(self.deployment.compute) if there.calls else ():
+    def _wake_for_calls(self) -> None:
+        for host in wakeups.to_ring(self.deployment.compute):
             celery_app.send(self.bell, celery_app.TEND_NETWORKS, [], celery_app.network_queue(host))
-        for host in wakeups.to_notify(self.deployment.compute) if there.messages else ():
+
+    def _wake_for_messages(self) -> None:
+        for host in wakeups.to_notify(self.deployment.compute):
             celery_app.send(self.bell, celery_app.NETWORK_MESSAGES, [], celery_app.network_queue(host))
 
     def _wake_for_builds(self) -> None:

@@ -31,10 +31,17 @@ def steps(what: str, wanted: Iterable[tuple[str, Callable[[], object]]]) -> list
     return [name for name, _ in each(what, wanted, lambda one: one[1](), lambda one: one[0])]
 
 
-def attempt(what: str, name: object, act: Callable[[], object]) -> str | None:
-    """Act for one item as `each` does; return None, or the reason of its failure."""
+def attempt(
+    what: str, name: object, act: Callable[[], object], at_once: tuple[type[Exception], ...] = ()
+) -> str | None:
+    """Act for one item as `each` does; return None, or the reason of its failure.
+
+    `at_once`: further errors that every other item would meet as well, and that are raised.
+    """
     try:
         act()
+    except at_once:
+        raise
     except Exception as error:
         if db_errors.unusable(error):
             raise

@@ -10,6 +10,7 @@ from typing import Any, cast
 import pytest
 from celery import Celery
 from sqlalchemy import text
+from structlog.testing import capture_logs
 
 from climate import bootstrap
 from climate.compute.models.node import NodeSpec
@@ -97,6 +98,12 @@ def calls(desk: Desk) -> int:
         return int(conn.execute(text("SELECT count(*) FROM compute_network_calls")).scalar_one())
 
 
+def give_node(desk: Desk) -> None:
+    """Give a worker a node with room for many servers."""
+    nodes_file.write(desk.settings.home, [NodeSpec("n1", 100, 10**6, 10**4)], desk.settings.nodes_file)
+    desk.tend()
+
+
 def served(desk: Desk) -> set[str]:
     return set(desk.deployment.compute.wires.on(None).standing().served)
 
@@ -113,6 +120,26 @@ def test_hosts_are_rung_for_once_for_all_that_has_changed(desks: dict[str, Desk]
     assert calls(desks[ONE]) == 1
     desks[TWO].tend_networks()
     assert calls(desks[ONE]) == 0
+
+
+@pytest.mark.parametrize("table", ["events", "compute_servers"])
+def test_a_kind_of_work_that_cannot_be_read_delays_no_other(desks: dict[str, Desk], poller: Poller, table: str) -> None:
+    for desk in desks.values():
+        desk.tend_networks()
+    give_node(desks[ONE])
+    create.boot(desks[ONE].deployment.compute, request())
+    call(desks[ONE], ONE, TWO)
+    with desks[ONE].deployment.compute.engine.begin() as conn:
+        conn.execute(text(f"ALTER TABLE {table} RENAME COLUMN {BROKEN[table]} TO elsewhere"))
+    with capture_logs():
+        poller.beat()
+    assert {queue for task, _, queue, _ in bell(poller).taken() if task == celery_app.TEND_NETWORKS} == {
+        f"network.{host}" for host in (ONE, TWO)
+    }
+
+
+BROKEN = {"events": "status", "compute_servers": "rung_at"}
+"""Columns that one kind of work reads, and no other."""
 
 
 def test_a_host_that_is_down_is_rung_for_its_beats_only(desks: dict[str, Desk], poller: Poller) -> None:
@@ -160,8 +187,7 @@ def test_wake_ups_for_tasks_of_a_compute_service_that_is_gone_do_not_pile_up(
 ) -> None:
     desk, many = desks[ONE], 2 * UNHEARD
     compute = desk.deployment.compute
-    nodes_file.write(desk.settings.home, [NodeSpec("n1", many, 10**6, 10**4)], desk.settings.nodes_file)
-    desk.tend()
+    give_node(desk)
     made = create.boot(compute, request(count=many, least=many))
     queue = f"compute.{compute.service_host}"
     sent: list[Any] = []
