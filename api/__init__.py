@@ -15,11 +15,11 @@ from api import (
     errors,
     identity,
     image,
-    negotiation,
     network,
     openapi,
     ops,
     path_aliases,
+    request_checks,
     request_log,
     reservation,
     volume,
@@ -30,6 +30,7 @@ from api.path_aliases import Paths, nouns
 from api.request_context import DEPLOYMENT, DISK_WATCH, IDENTITY_URL
 from api.reservation.leases import event_stream
 from climate.service.disk_space import DiskWatch
+from climate.web import upload_pace
 
 if TYPE_CHECKING:
     from climate.bootstrap import Deployment
@@ -59,7 +60,7 @@ def create_app(deployment: "Deployment") -> Flask:
     app.url_map.strict_slashes = False
     app.url_map.merge_slashes = False
     app.extensions[DEPLOYMENT] = deployment
-    for part in (openapi, errors, request_log, negotiation, auth, path_aliases):
+    for part in (openapi, errors, request_log, request_checks, auth, path_aliases):
         part.install(app)
     for room in ROOMS:
         room.register(app)
@@ -75,6 +76,7 @@ def bound(app: Flask, deployment: "Deployment") -> Flask:
     made = copy(app)
     made.config = copy(app.config)
     made.config["BASE_URL"] = deployment.settings.base_url
+    made.config[upload_pace.SETTING] = deployment.settings.upload_bytes_per_second
     made.config[IDENTITY_URL] = _identity_url(deployment)
     made.extensions = {**app.extensions, DEPLOYMENT: deployment, DISK_WATCH: DiskWatch(deployment.settings.home)}
     request_counters.install(made, deployment.settings.home / "figures")

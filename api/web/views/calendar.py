@@ -15,16 +15,17 @@ from api.reservation.ids import path_id
 from api.reservation.leases import event_stream
 from api.reservation.leases.event_stream import MEDIA_TYPE, StreamQuery
 from api.reservation.view_decorator import Read, Strict
-from api.reservation.zone_chain import over_the_tree
+from api.reservation.zone_tree import over_the_tree
 from api.web.blueprint import page
 from climate.domain.errors import ClimateError, InvalidInput, NotFound
 from climate.domain.lease import Lease
 from climate.domain.policy import MEMBER
 from climate.service.hosts import timeline
-from climate.service.hosts.timeline import Grouping, Wanted
+from climate.service.hosts.timeline import Grouping, TimelineWindow
 from climate.service.lease_tree import leases as tree_leases
 from climate.service.leases import dates, leases
 from climate.service.leases.update import Changes
+from climate.whole_numbers import whole_number
 
 SPANS = (6, 12, 24, 72, 168, 336, 744, 2208)
 """Hours that the calendar shows at once."""
@@ -124,7 +125,7 @@ def _query(schema: Strict) -> Read:
     return known
 
 
-def _wanted() -> Wanted:
+def _wanted() -> TimelineWindow:
     """Return the part of the calendar that the address of a page names; whatever it misspells is as usual."""
     given = request.args
     try:
@@ -134,10 +135,11 @@ def _wanted() -> Wanted:
     span = given.get("span", "")
     hours = int(span) if span in map(str, SPANS) else USUAL_SPAN
     group = Grouping(given["group"]) if given.get("group") in list(Grouping) else Grouping.POOL
-    row = given.get("row", "")
-    first = int(row) if row.isascii() and row.isdigit() and len(row) < 7 else 0
+    first = whole_number(given.get("row", ""), 6) or 0
     end = start + timedelta(hours=hours)
-    return Wanted(start, end, group, search=given.get("search", "")[:255], cursor=first, limit=TABLE_ROWS, points=48)
+    return TimelineWindow(
+        start, end, group, search=given.get("search", "")[:255], cursor=first, limit=TABLE_ROWS, points=48
+    )
 
 
 def _at(moment: datetime) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from climate.cli.connection.clouds import CloudEntry
-from climate.cli.connection.interfaces import Answer, Connection
+from climate.cli.connection.http_protocols import Answer, Connection
 from climate.cli.connection.loopback import LoopbackConnection
 from climate.cli.connection.token_cache import Kept, TokenCache
 from climate.cli.dates import read

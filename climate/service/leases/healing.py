@@ -19,7 +19,7 @@ from sqlalchemy import Connection
 
 from climate.context import Climate
 from climate.domain.errors import ClimateError
-from climate.domain.events.lease_events import started
+from climate.domain.events.event_transitions import started
 from climate.domain.lease import Lease
 from climate.service.hosts import reconcile
 from climate.service.leases import broken_leases

@@ -10,9 +10,10 @@ from api.compute.servers.actions import action_bodies
 from api.compute.servers.servers import find, who
 from api.request_context import compute
 from api.schema.body import Body
-from climate.compute import operations
-from climate.compute.migrations import live_requests
+from climate.compute import server_operations
+from climate.compute.migrations import live_migration_requests
 from climate.domain.errors import NotFound
+from climate.whole_numbers import whole_number
 
 blueprint = compute_blueprint("live-migrations")
 
@@ -25,7 +26,7 @@ def migrate(server_id: str, details: object) -> Response:
     """
     validation.may_administer()
     given = _form().read_value(details, "os-migrateLive")
-    operations.live_migrate(compute(), who(server_id), given["host"], given["block_migration"])
+    server_operations.live_migrate(compute(), who(server_id), given["host"], given["block_migration"])
     return Response(status=202)
 
 
@@ -35,7 +36,7 @@ def abort(server_id: str, migration_id: str) -> Response:
     validation.may_administer()
     _since(24)
     server = find(server_id)
-    live_requests.abort(compute(), server.id, _number(migration_id), early=since(65))
+    live_migration_requests.abort(compute(), server.id, _number(migration_id), early=since(65))
     return Response(status=202)
 
 
@@ -46,7 +47,7 @@ def act(server_id: str, migration_id: str) -> Response:
     _since(22)
     server = find(server_id)
     action_bodies.FORCE_COMPLETE.read(read_object())
-    live_requests.force_complete(compute(), server.id, _number(migration_id))
+    live_migration_requests.force_complete(compute(), server.id, _number(migration_id))
     return Response(status=202)
 
 
@@ -63,6 +64,7 @@ def _since(minor: int) -> None:
 
 
 def _number(text: str) -> int:
-    if not text.isascii() or not text.isdigit() or len(text) > 18:
+    number = whole_number(text)
+    if number is None:
         raise NotFound(f"Live migration {text[:40]} could not be found.")
-    return int(text)
+    return number

@@ -21,7 +21,7 @@ from climate.compute.models.hostnames import hostname
 from climate.compute.network import fixed_ips as fixed
 from climate.compute.network import managers
 from climate.compute.network.allocation.allocator import GRANT_SECONDS
-from climate.compute.network.driver import Entry, Forward, Happened, Nat, NetworkDriver, Served
+from climate.compute.network.driver import DhcpEvent, Entry, Forward, Nat, NetworkDriver, Served
 from climate.compute.network.models import Network
 from climate.compute.network.service import claiming
 from climate.compute.store import db_errors
@@ -98,9 +98,9 @@ def _note(compute: Compute, driver: NetworkDriver) -> None:
     )
 
 
-def _noted(compute: Compute, happened: Sequence[Happened]) -> list[str]:
+def _noted(compute: Compute, happened: Sequence[DhcpEvent]) -> list[str]:
     """Record events together, or one by one if one of them fails; return the keys of those to acknowledge."""
-    failed: list[Happened] = []
+    failed: list[DhcpEvent] = []
     try:
         _note_all(compute, happened)
     except Exception as error:
@@ -111,14 +111,14 @@ def _noted(compute: Compute, happened: Sequence[Happened]) -> list[str]:
     return [one.key for one in happened if one not in failed]
 
 
-def _note_all(compute: Compute, happened: Sequence[Happened]) -> None:
+def _note_all(compute: Compute, happened: Sequence[DhcpEvent]) -> None:
     with compute.engine.begin() as conn:
         now = compute.now(conn)
         for one in happened:
             fixed.note(conn, one, now)
 
 
-def _note_one(compute: Compute, happened: Happened) -> None:
+def _note_one(compute: Compute, happened: DhcpEvent) -> None:
     """Record an event. A damaged one is logged with its content, and not repeated."""
     try:
         _note_all(compute, [happened])

@@ -9,7 +9,7 @@ from ipaddress import IPv4Address
 from itertools import islice
 from pathlib import Path
 
-from climate.compute.network.driver import Happened, What
+from climate.compute.network.driver import DhcpAction, DhcpEvent
 
 log = logging.getLogger(__name__)
 
@@ -25,7 +25,7 @@ class Spool:
 
     folder: Path
 
-    def read(self) -> list[Happened]:
+    def read(self) -> list[DhcpEvent]:
         """Return events, oldest first; log and delete malformed files, and set unreadable ones aside."""
         names = sorted(path.name for path in self.folder.iterdir()) if self.folder.is_dir() else []
         events = (self._event(name) for name in names if not name.startswith("."))
@@ -44,14 +44,14 @@ class Spool:
                 draft.unlink()
             self.folder.rmdir()
 
-    def _event(self, name: str) -> Happened | None:
+    def _event(self, name: str) -> DhcpEvent | None:
         path = self.folder / name
         try:
             match = _LINE.fullmatch(path.read_text(encoding="ascii"))
             if match is None:
                 raise ValueError("not a line that the script writes")
             network_id, what, mac, address = match.groups()
-            return Happened(name, network_id, What(what), mac, IPv4Address(address))
+            return DhcpEvent(name, network_id, DhcpAction(what), mac, IPv4Address(address))
         except FileNotFoundError:
             return None
         except ValueError as error:
