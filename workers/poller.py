@@ -269,10 +269,13 @@ class Poller:
                 return
             while waiting := builds.to_ring(self.deployment.compute):
                 for build_id in waiting:
-                    self._report_progress()
-                    if self._reads_messages(QUEUE, up=True):
-                        celery_app.send(self.bell, celery_app.BUILD, [build_id], QUEUE)
+                    self._wake_for_build(build_id)
             look.again = builds.are_open(self.deployment.compute)
+
+    def _wake_for_build(self, build_id: str) -> None:
+        self._report_progress()
+        if self._reads_messages(QUEUE, up=True):
+            celery_app.send(self.bell, celery_app.BUILD, [build_id], QUEUE)
 
     def wake_network_services(self) -> None:
         """Wake the network services for a heartbeat; each checks its whole host periodically."""
