@@ -13,7 +13,7 @@ from sqlalchemy import Connection, text
 from climate.compute.errors import Conflict
 from climate.compute.network import floating_ips
 from climate.compute.store.networks import floating_ips as rows
-from climate.compute.store.networks import floating_pools, lent_floating_ips
+from climate.compute.store.networks import floating_pools, reserved_floating_ips
 from tests.compute.cloud_factory import Place
 from tests.lock_waits import await_blocked, blocked_or_over
 
@@ -81,7 +81,7 @@ def make(conn: Connection, pool_id: str, address: IPv4Address) -> None:
 
 def lend(conn: Connection, pool_id: str, address: IPv4Address) -> None:
     told = {"pool": "lent", "token": 1, "tags": [], "project_id": "demo"}
-    assert lent_floating_ips.lend(conn, {"address": str(address), "pool_id": pool_id, **told})
+    assert reserved_floating_ips.lend(conn, {"address": str(address), "pool_id": pool_id, **told})
 
 
 def take(conn: Connection, pool_id: str, address: IPv4Address) -> None:
