@@ -6,6 +6,7 @@ size, which a virtual machine gets as a disk. Other servers get the folder `data
 of the file is mounted there, so that its size is a limit. Otherwise `data` is a plain folder without a quota.
 """
 
+import contextlib
 import os
 import re
 import shutil
@@ -29,6 +30,10 @@ SECONDS = 60.0
 MOUNT_TRIES, MOUNT_PAUSE = 20, 0.5
 """Number of attempts to mount a disk whose former loop device is still there, and the seconds between them."""
 
+SERVICES = ".services"
+"""Folder of a backend with a file for each service that uses it."""
+
+_OCTAL = re.compile(r"\\([0-7]{3})")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 _ID = re.compile(r"[0-9a-f-]{36}")
 
@@ -74,6 +79,16 @@ class Directory:
         except OSError as error:
             raise VirtError(f"the volume {volume_id} cannot be deleted: {error.strerror or error}") from error
 
+    def mounted(self) -> dict[str, Path]:
+        """Return the volumes that are mounted here: id -> folder of the volume."""
+        folders = {os.path.realpath(self.folder / name): self.folder / name for name in (*self.known(), UNRESERVED)}
+        places = [Path(place) for place in _mount_points() if os.path.basename(place) == DATA]
+        return {
+            place.parent.name: folders[str(place.parent.parent)] / place.parent.name
+            for place in places
+            if str(place.parent.parent) in folders and _ID.fullmatch(place.parent.name)
+        }
+
     def home(self, backend: str, volume_id: str) -> Path:
         """Return the folder of a volume, which need not exist."""
         folder = self._backend(backend)
@@ -90,6 +105,30 @@ class Directory:
         if name in (LOCAL, UNRESERVED):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         return folder if folder.is_dir() else None
+
+
+def mark(home: Path, service_host: str, machine: str) -> None:
+    """Record that a service uses the backend of the volume in `home` on a machine. Raise OSError."""
+    marker = _marker(home.parent, service_host)
+    marker.parent.mkdir(mode=0o700, exist_ok=True)
+    if not marker.exists() or marker.read_text(encoding="utf-8") != machine:
+        marker.write_text(machine, encoding="utf-8")
+
+
+def machine(home: Path, service_host: str) -> str | None:
+    """Return the machine on which a service uses the backend of the volume in `home`; None: it is not known."""
+    with contextlib.suppress(OSError):
+        return _marker(home.parent, service_host).read_text(encoding="utf-8") or None
+    return None
+
+
+def _marker(backend: Path, service_host: str) -> Path:
+    return backend / SERVICES / service_host.replace("/", "_")
+
+
+def _mount_points() -> list[str]:
+    lines = Path("/proc/self/mountinfo").read_text(encoding="utf-8", errors="surrogateescape").splitlines()
+    return [_OCTAL.sub(lambda found: chr(int(found[1], 8)), line.split(" ")[4]) for line in lines]
 
 
 def data(home: Path) -> Path:

@@ -1,7 +1,9 @@
 """Volumes of projects: created for reservations or without one, listed, deleted."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from uuid import UUID
 
 from climate.compute.context import Compute
@@ -11,6 +13,8 @@ from climate.compute.store.projects import volumes as rows
 from climate.compute.store.projects.volumes import Volume
 from climate.compute.volume_directory import UNRESERVED, Directory
 from climate.database.connections import reading
+
+_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +46,11 @@ def directory(compute: Compute) -> Directory:
     return Directory(compute.home / "volumes")
 
 
+def machine() -> str:
+    """Return an identity of this machine, which changes when it starts."""
+    return _BOOT_ID.read_text(encoding="ascii").strip() if _BOOT_ID.exists() else ""
+
+
 def make(compute: Compute, order: Order, token: int) -> None:
     """Create or grow a volume for a reservation.
 
@@ -64,9 +73,8 @@ def make(compute: Compute, order: Order, token: int) -> None:
         if not reserved_floating_ips.fence(conn, order.pool, token):
             raise StaleToken
         volume = rows.offer(conn, row)
-    driver.make(volume.backend, volume.id, volume.size_gb)
-    with compute.engine.begin() as conn:
-        rows.made(conn, volume.id)
+    if not build(compute, driver, volume):
+        raise StaleToken  # only the end of the reservation deletes it
 
 
 def reservable_gb(compute: Compute, backend: str) -> int | None:
@@ -78,7 +86,7 @@ def create(compute: Compute, new: NewVolume) -> Volume:
     """Create a volume without a reservation.
 
     Raises Forbidden if only leases create volumes, NoVolumeRoom beyond the limit of the project or the size of the
-    backend, VirtError.
+    backend, VirtError. Raises Conflict if the volume is deleted meanwhile.
     """
     if compute.volume_gb == 0:
         raise Forbidden(
@@ -92,14 +100,25 @@ def create(compute: Compute, new: NewVolume) -> Volume:
         _check_room(compute, new, rows.sizes(conn, UNRESERVED), driver.capacity_gb(UNRESERVED) or 0)
         volume = rows.add(conn, row)
     try:
-        driver.make(UNRESERVED, volume.id, volume.size_gb)
+        is_built = build(compute, driver, volume)
     except VirtError:
-        with compute.engine.begin() as conn:
-            rows.delete(conn, volume.id)
+        with suppress(VirtError):  # its project can delete it later
+            remove(compute, [volume])
         raise
-    with compute.engine.begin() as conn:
-        rows.made(conn, volume.id)
+    if not is_built:
+        raise Conflict(f"Volume {volume.id} was deleted while it was created: create another one")
     return volume
+
+
+def build(compute: Compute, driver: Directory, volume: Volume) -> bool:
+    """Create the files of a volume; False, without files, if it was deleted meanwhile. Raises VirtError."""
+    driver.make(volume.backend, volume.id, volume.size_gb)
+    with compute.engine.begin() as conn:
+        is_kept = rows.made(conn, volume.id)
+    if not is_kept:
+        # Its deletion may have deleted the files before they were made.
+        driver.delete(volume.backend, volume.id)
+    return is_kept
 
 
 def _check_room(compute: Compute, new: NewVolume, used: Mapping[str, int], capacity_gb: int) -> None:

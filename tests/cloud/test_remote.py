@@ -15,7 +15,7 @@ from climate.cloud import CloudError, Refused, openstack
 from climate.cloud.bundled import BundledCloud
 from climate.cloud.openstack.cloud import OpenStackCloud
 from climate.cloud.openstack.connection import TIMEOUT_SECONDS, connect
-from climate.cloud.openstack.http import Clash, Missing, Remote
+from climate.cloud.openstack.http import Clash, Missing, Remote, unless_gone
 from climate.settings import SettingError, Settings
 from tests.identity.identity_factory import served
 from tests.system.stack import free_port
@@ -158,3 +158,16 @@ def test_without_the_package_it_says_what_to_install() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
     assert "SettingError CLIMATE_CLOUD=openstack needs the package openstacksdk" in done.stdout, done.stderr
+
+
+@pytest.mark.parametrize("error", [Clash, Refused, CloudError])
+def test_only_an_object_that_the_cloud_lacks_is_none(error: type[CloudError]) -> None:
+    def answer(raised: CloudError | None) -> str:
+        if raised is not None:
+            raise raised
+        return "there"
+
+    assert unless_gone(lambda: answer(None)) == "there"
+    assert unless_gone(lambda: answer(Missing("gone"))) is None
+    with pytest.raises(error):
+        unless_gone(lambda: answer(error("no")))

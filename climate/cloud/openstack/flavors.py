@@ -1,7 +1,7 @@
 """Flavors of the cloud as projects may use them, and the private flavors of shared capacity."""
 
 from climate.cloud import Capacity, CloudFlavor
-from climate.cloud.openstack.http import Body, Clash, Missing, Remote
+from climate.cloud.openstack.http import Body, Clash, Remote, unless_gone
 from climate.cloud.openstack.placement import OWN
 
 PRIVATE = "os-flavor-access:is_public"
@@ -24,10 +24,7 @@ def make(remote: Remote, capacity: Capacity, slot: str | None) -> None:
     """
     wanted = {"vcpus": capacity.vcpus, "ram": capacity.memory_mb, "disk": capacity.disk_gb}
     path = f"/flavors/{capacity.pool}"
-    try:
-        known = remote.get(path)["flavor"]
-    except Missing:
-        known = None
+    known = unless_gone(lambda: remote.get(path)["flavor"])
     if known is not None and any(known[key] != value for key, value in wanted.items()):
         remote.delete(path)
         known = None
@@ -52,18 +49,12 @@ def admit(remote: Remote, flavor_id: str, project_id: str) -> None:
 
 def expel(remote: Remote, flavor_id: str, project_id: str) -> None:
     """Remove a project's access to a flavor; do nothing if it has none."""
-    try:
-        remote.post(f"/flavors/{flavor_id}/action", {"removeTenantAccess": {"tenant": project_id}})
-    except Missing:
-        return
+    unless_gone(lambda: remote.post(f"/flavors/{flavor_id}/action", {"removeTenantAccess": {"tenant": project_id}}))
 
 
 def drop(remote: Remote, flavor_id: str) -> None:
     """Delete a flavor; do nothing if there is none."""
-    try:
-        remote.delete(f"/flavors/{flavor_id}")
-    except Missing:
-        return
+    unless_gone(lambda: remote.delete(f"/flavors/{flavor_id}"))
 
 
 def find(remote: Remote, named: str, project_id: str) -> CloudFlavor | None:
@@ -86,15 +77,9 @@ def find(remote: Remote, named: str, project_id: str) -> CloudFlavor | None:
 def _usable(remote: Remote, flavor: Body, project_id: str) -> bool:
     if flavor.get(PRIVATE, True):
         return True
-    try:
-        access = remote.get(f"/flavors/{flavor['id']}/os-flavor-access")["flavor_access"]
-    except Missing:
-        return False
-    return any(each["tenant_id"] == project_id for each in access)
+    access = unless_gone(lambda: remote.get(f"/flavors/{flavor['id']}/os-flavor-access")["flavor_access"])
+    return any(each["tenant_id"] == project_id for each in access or ())
 
 
 def _extra_specs(remote: Remote, flavor_id: str) -> dict[str, str]:
-    try:
-        return dict(remote.get(f"/flavors/{flavor_id}/os-extra_specs")["extra_specs"])
-    except Missing:
-        return {}
+    return dict(unless_gone(lambda: remote.get(f"/flavors/{flavor_id}/os-extra_specs")["extra_specs"]) or {})

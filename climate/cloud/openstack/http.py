@@ -4,9 +4,9 @@ The bodies follow one microversion of the Compute API. It is old enough for ever
 the size of a hypervisor.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from keystoneauth1.exceptions import ClientException
 from openstack.connection import Connection
@@ -19,6 +19,7 @@ MICROVERSIONS = {"compute": "2.53", "placement": "1.26"}
 LONGEST_REASON = 300
 
 Body = Mapping[str, Any]
+Result = TypeVar("Result")
 
 
 class Missing(Refused):
@@ -31,6 +32,14 @@ class Clash(CloudError):
 
 _OUTCOMES: Mapping[int, type[CloudError]] = {400: Refused, 403: Refused, 404: Missing, 409: Clash}
 """Error by status; any other status may differ in a retry."""
+
+
+def unless_gone(call: Callable[[], Result]) -> Result | None:
+    """Return the result of a call; None if the cloud has no such object."""
+    try:
+        return call()
+    except Missing:
+        return None
 
 
 @dataclass(frozen=True)

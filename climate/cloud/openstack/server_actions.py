@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from climate.cloud import ACTIVE, IMAGEABLE, PAUSED, RESERVED, RESIZED, SUSPENDED, NotYet, Refused
 from climate.cloud.openstack import fence_store, lease_servers, servers
-from climate.cloud.openstack.http import Body, Clash, Missing, Remote
+from climate.cloud.openstack.http import Body, Clash, Remote, unless_gone
 from climate.cloud.openstack.pools import aggregates
 from climate.cloud.openstack.servers import SLEEPS, TASK
 
@@ -154,7 +154,4 @@ def _act(remote: Remote, server_id: str, action: str, details: object) -> None:
 
 
 def _delete_if_present(remote: Remote, path: str) -> None:
-    try:
-        remote.delete(path)
-    except Missing:
-        return
+    unless_gone(lambda: remote.delete(path))

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from datetime import datetime
 
 from climate.cloud import ERROR, RESERVED, RUNNING, CloudServer
-from climate.cloud.openstack.http import Body, Missing, Remote
+from climate.cloud.openstack.http import Body, Remote, unless_gone
 
 SHELVED = ("SHELVED_OFFLOADED", "SHELVED")
 GONE = ("DELETED", "SOFT_DELETED")
@@ -20,11 +20,11 @@ TASK, NODE = "OS-EXT-STS:task_state", "OS-EXT-SRV-ATTR:hypervisor_hostname"
 
 def look(remote: Remote, server_id: str) -> Body | None:
     """Return a server as the cloud describes it, or None if it does not exist."""
-    try:
-        result: Body = remote.get(f"/servers/{server_id}")["server"]
-    except Missing:
+    answer = unless_gone(lambda: remote.get(f"/servers/{server_id}"))
+    if answer is None or answer["server"]["status"] in GONE:
         return None
-    return None if result["status"] in GONE else result
+    result: Body = answer["server"]
+    return result
 
 
 def on(remote: Remote, hosts: Iterable[str]) -> list[Body]:

@@ -2,11 +2,13 @@
 
 import errno
 import hashlib
+import os
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from pathlib import Path
 from uuid import uuid4
 
+import structlog
 from sqlalchemy import Connection
 
 from climate.compute.context import Compute
@@ -23,6 +25,8 @@ from climate.database.connections import reading
 
 _BLOCK = 1 << 20
 _QCOW2 = b"QFI\xfb"
+
+log = structlog.get_logger(__name__)
 
 _OWN = frozenset({"occasion", "backup_type", "backup_rotation"})
 """Properties of one snapshot alone, which are not passed on to snapshots of its servers."""
@@ -85,14 +89,17 @@ def begin(
 def of_shelved(conn: Connection, compute: Compute, server: Server, name: str, occasion: str | None) -> Image:
     """Create an image with the content of the one that a server is shelved in, which is deleted with the server.
 
-    Conflict if that one is gone.
+    Both names have one file. It becomes as young as the new name, which no row names before the commit: otherwise
+    `orphan_files.sweep` deletes the link to an old content. Conflict if the image is gone.
     """
     kept = shelved(conn, compute, server)
     made = begin(conn, server, name, occasion)
     images.settle(
         conn, made.id, ACTIVE, compute.now(conn), Content(kept.size or 0, kept.sha512 or "", kept.disk_format)
     )
-    content_file(compute, made.id).hardlink_to(content_file(compute, kept.id))
+    content = content_file(compute, kept.id)
+    os.utime(content)
+    content_file(compute, made.id).hardlink_to(content)
     return made
 
 
@@ -145,7 +152,7 @@ def carry(compute: Compute, guest: Guest, name: str, check: Check) -> None:
         _check_disk(compute, draft.parent)
         compute.driver.snapshot(guest, draft)
         check()
-        draft.replace(target)
+        _place(draft, target)
     finally:
         draft.unlink(missing_ok=True)
 
@@ -174,15 +181,30 @@ def forget(compute: Compute, image_id: str) -> None:
     """
     with reading(compute.engine) as conn:
         needed = images.needed(conn, [image_id])
-    _stage(compute, image_id).unlink(missing_ok=True)
+    discard(_stage(compute, image_id))
     if not needed:
-        content_file(compute, image_id).unlink(missing_ok=True)
+        discard(path_of(compute, image_id))
+
+
+def discard(path: Path) -> bool:
+    """Delete a file; False and an entry in the log if that fails, then `orphan_files.sweep` tries again."""
+    try:
+        path.unlink(missing_ok=True)
+    except OSError as error:
+        log.error("image file not deleted", file=path.name, reason=error.strerror)
+        return False
+    return True
+
+
+def path_of(compute: Compute, image_id: str) -> Path:
+    """Return the file of an image's content, without a look at the disk."""
+    return compute.images / image_id
 
 
 def content_file(compute: Compute, image_id: str) -> Path:
     """Return the file of an image's content; creates its folder."""
     compute.images.mkdir(mode=0o700, parents=True, exist_ok=True)
-    return compute.images / image_id
+    return path_of(compute, image_id)
 
 
 def upload(compute: Compute, image_id: str, blocks: Iterable[bytes], size: int = 0) -> None:
@@ -291,7 +313,7 @@ def _publish(
         check(conn)
         settled = images.settle(conn, image_id, ACTIVE, compute.now(conn), content)
         if settled:
-            draft.replace(content_file(compute, image_id))
+            _place(draft, content_file(compute, image_id))
     return settled
 
 
@@ -301,13 +323,19 @@ def _keep(compute: Compute, image_id: str, draft: Path, content: Content, check:
         check(conn)
         is_kept = images.move(conn, image_id, SAVING, STAGED, compute.now(conn))
         if is_kept:
-            draft.replace(_stage(compute, image_id))
+            _place(draft, _stage(compute, image_id))
     return is_kept
+
+
+def _place(draft: Path, target: Path) -> None:
+    """Give a draft its final name, as young as that: `orphan_files.sweep` judges files by their age."""
+    os.utime(draft)  # touch would create a missing one
+    draft.replace(target)
 
 
 def _stage(compute: Compute, image_id: str) -> Path:
     """Return the file of a staged content."""
-    target = content_file(compute, image_id)
+    target = path_of(compute, image_id)
     return target.with_name(f"{target.name}.staged")
 
 

@@ -9,6 +9,7 @@ import structlog
 
 from climate.compute import one_by_one
 from climate.compute.context import Compute
+from climate.compute.images import image_data
 from climate.compute.models.image import KILLED
 from climate.compute.servers import sync_states
 from climate.compute.store.projects import images as rows
@@ -24,8 +25,15 @@ log = structlog.get_logger(__name__)
 def sweep(compute: Compute) -> None:
     """Delete old drafts, and contents that neither the registry nor a RESERVED server needs; fail old uploads.
 
-    Files of another cloud are not touched.
+    Files of another cloud are not touched. Nothing happens while the folder cannot be read.
     """
+    try:
+        _sweep(compute)
+    except OSError as error:
+        log.error("folder of images not swept", folder=str(compute.images), reason=str(error))
+
+
+def _sweep(compute: Compute) -> None:
     with reading(compute.engine) as conn:
         now = compute.now(conn)
         before = now - timedelta(seconds=OLD_SECONDS)
@@ -36,7 +44,7 @@ def sweep(compute: Compute) -> None:
     left = [path for path in old if path.name not in kept]
     if not (left or abandoned) or cloud is None or not sync_states.is_ours(compute, cloud):
         return
-    _delete(left)
+    _delete(_by_age(left, before)[0])
     _give_up(compute, abandoned - {path.name.partition(".")[0] for path in recent}, now)
 
 
@@ -54,8 +62,8 @@ def _delete(orphans: Iterable[Path]) -> None:
 
 
 def _delete_one(path: Path) -> None:
-    path.unlink(missing_ok=True)
-    log.info("orphaned image file deleted", file=path.name)
+    if image_data.discard(path):
+        log.info("orphaned image file deleted", file=path.name)
 
 
 def _give_up(compute: Compute, image_ids: Set[str], now: datetime) -> None:
@@ -70,7 +78,10 @@ def _give_up(compute: Compute, image_ids: Set[str], now: datetime) -> None:
 
 
 def _contents(folder: Path) -> list[Path]:
-    return [path for path in folder.iterdir() if path.is_file()] if folder.is_dir() else []
+    try:
+        return [path for path in folder.iterdir() if path.is_file()]
+    except FileNotFoundError:
+        return []
 
 
 def _written_at(path: Path) -> float:

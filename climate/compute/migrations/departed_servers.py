@@ -16,7 +16,7 @@ from climate.compute.errors import NetworkError, VirtError
 from climate.compute.migrations import live_migration
 from climate.compute.models.migration import COMPLETED, CONFIRMED, CONFIRMING, DONE, EVACUATION, Migration
 from climate.compute.models.server import LIVE_MIGRATE, MIGRATE, REVERT, Server
-from climate.compute.servers import guest_conversion, volume_attachments
+from climate.compute.servers import guest_conversion, guest_removal, volume_attachments
 from climate.compute.servers.interfaces import vif_plugging
 from climate.compute.store.servers import migrations as rows
 from climate.compute.store.servers import servers, tasks
@@ -72,8 +72,7 @@ def _clear(compute: Compute, migration: Migration) -> None:
         if server is not None and (server.migration_id == migration.id):
             return
         if not _is_home(compute, server):
-            compute.driver.delete(migration.server_id)
-            volume_attachments.release(compute, migration.server_id)
+            guest_removal.remove_departed(compute, migration.server_id)
         now = compute.now(conn)
         if not rows.free(conn, migration.id, now):
             return  # another process was faster
@@ -113,9 +112,9 @@ def _end_guest(compute: Compute, seen: ServerLocation) -> None:
             compute.driver.stop(
                 replace(guest_conversion.guest(compute, server), node=seen.held_node or ""), kindly=False
             )
-        elif server.migration_id is None:
-            compute.driver.delete(server.id)
             volume_attachments.release(compute, server.id)
+        elif server.migration_id is None:
+            guest_removal.remove_departed(compute, server.id)
             log.info("guest of a departed server deleted", server=server.id)
 
 

@@ -42,7 +42,7 @@ from climate.compute.models.server import (
     VERIFY_RESIZE,
     Server,
 )
-from climate.compute.servers import faults, volume_attachments
+from climate.compute.servers import faults, guest_removal, volume_attachments
 from climate.compute.servers.interfaces import vif_plugging
 from climate.compute.servers.tasks import task_heartbeat
 from climate.compute.servers.tasks.task import Work
@@ -83,10 +83,10 @@ def leave_again(work: Work) -> bool:
     work.check()
     work.driver.stop(work.guest, kindly=work.server.before == ACTIVE)
     if shared_home.has(work.compute, migration.source_host):
+        volume_attachments.release(work.compute, work.server.id)
         vif_plugging.unplug(work.compute, work.server)
     else:
         work.clear()
-    volume_attachments.release(work.compute, work.server.id)
     return True
 
 
@@ -145,7 +145,7 @@ def _has_disk(work: Work) -> bool:
 
 def carried(compute: Compute, migration: Migration) -> Path:
     """Return the file in which a disk is carried between services."""
-    return image_data.content_file(compute, migration.file)
+    return image_data.path_of(compute, migration.file)
 
 
 def check_volumes(work: Work) -> None:
@@ -205,8 +205,10 @@ def not_evacuated(compute: Compute, server: Server, worker: str, reason: str) ->
         return True
     with suppress(VirtError):
         if not shared_home.has(compute, migration.source_host):
-            compute.driver.delete(server.id)
-        vif_plugging.unplug(compute, server)
+            guest_removal.remove(compute, server)
+        else:
+            volume_attachments.release(compute, server.id)
+            vif_plugging.unplug(compute, server)
     to, _ = migration.beyond(server.node_id)
     with compute.engine.begin() as conn:
         now = compute.now(conn)
@@ -227,7 +229,7 @@ def forget_carried(compute: Compute, server: Server) -> None:
     """Delete the file in which the disk of a server was carried."""
     migration = current(compute, server)
     if migration is not None:
-        carried(compute, migration).unlink(missing_ok=True)
+        image_data.discard(carried(compute, migration))
 
 
 def arrived(conn: Connection, server: Server, now: datetime) -> None:

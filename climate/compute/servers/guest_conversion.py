@@ -16,7 +16,7 @@ def guest(compute: Compute, server: Server, image: Image | None = None) -> Guest
     It has no interfaces yet: those are known when they are plugged in.
     """
     flavor, shelved = _flavor(server), server.task == UNSHELVE and server.shelved_image is not None
-    ordinary = image_data.content_file(compute, server.image_id) if shelved and server.image_id is not None else None
+    ordinary = image_data.path_of(compute, server.image_id) if shelved and server.image_id is not None else None
     return Guest(
         id=server.id,
         name=server.name,
@@ -37,7 +37,7 @@ def _content(compute: Compute, server: Server, image: Image | None) -> Path | No
     image_id = source(server)
     if image_id is None or (image is not None and not (image.status == ACTIVE and image.size)):
         return None
-    return image_data.content_file(compute, image_id)
+    return image_data.path_of(compute, image_id)
 
 
 def source(server: Server) -> str | None:

@@ -16,8 +16,7 @@ from climate.compute.placement.claims import Attempt
 from climate.compute.placement.decisions import Decision
 from climate.compute.scheduler import multi
 from climate.compute.scheduler.placement_plan import Pick
-from climate.compute.servers import faults
-from climate.compute.servers.interfaces import vif_plugging
+from climate.compute.servers import faults, guest_removal
 from climate.compute.store.servers import reschedule, servers, tasks
 
 log = logging.getLogger(__name__)
@@ -49,8 +48,7 @@ def elsewhere(compute: Compute, server: Server, worker: str, reason: str) -> boo
     if wanted != server.task:
         return wanted is None
     with contextlib.suppress(VirtError):
-        compute.driver.delete(server.id)
-        vif_plugging.unplug(compute, server)
+        guest_removal.remove(compute, server)
     compute = compute.scheduling(KINDS.get(server.task or "", multi.BOOT))
     spec = replacement(server, (*server.tried, server.node_id or 0))
     spec = replace(spec, trust=compute.attested(server.flavor))

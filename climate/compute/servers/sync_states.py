@@ -5,7 +5,7 @@ its server is shut off is stopped. After a restart of the service, running guest
 """
 
 import contextlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import replace
 from functools import partial
 from uuid import uuid4
@@ -31,6 +31,7 @@ from climate.compute.models.server import (
     WISHES,
     is_id,
 )
+from climate.compute.servers import volume_attachments
 from climate.compute.servers.interfaces import vif_plugging
 from climate.compute.store.servers import migrations
 from climate.compute.store.servers import sync_states as rows
@@ -50,6 +51,8 @@ _SET = frozenset({ACTIVE, PAUSED, SUSPENDED, SHUTOFF})
 """Statuses of which each has its interfaces up or down."""
 _CONNECTED = frozenset({ACTIVE, PAUSED, SUSPENDED, SHUTOFF, RESERVED, VERIFY_RESIZE, RESCUED})
 """Statuses of servers whose interfaces are on their nodes."""
+
+_IN_MEMORY = frozenset({State.RUNNING, State.PAUSED})
 
 _DIED, _RUNS, _ASLEEP = "it had ended by itself", "it was running", "it was stopped in its tracks from outside"
 _LACKS = "it lacked what it is started with"
@@ -108,6 +111,9 @@ def reconcile(compute: Compute) -> None:
         "strays": partial(_clear_strays, compute, [server_id for server_id in result if is_id(server_id)]),
         "departed servers": partial(departed_servers.clear, compute),
         "waiting guests": partial(live_migration.drop_strays, compute),
+        "mounts": lambda: _unmount_strays(
+            compute, {server_id for server_id, state in result.items() if state in _IN_MEMORY}
+        ),
         "interfaces": partial(_reconcile_interfaces, compute, settled),
     }
     one_by_one.steps("reconciliation of servers", steps.items())
@@ -223,6 +229,17 @@ def _delete(compute: Compute, server_id: str) -> None:
     with contextlib.suppress(VirtError):
         compute.driver.delete(server_id)
         log.info("remains of a server deleted", server=server_id)
+
+
+def _unmount_strays(compute: Compute, guests: Set[str]) -> None:
+    with reading(compute.engine) as conn:
+        cloud = rows.cloud(conn)
+    if cloud is None or not is_ours(compute, cloud):
+        return
+    try:
+        volume_attachments.sweep(compute, guests)
+    except OSError as error:
+        log.error("mounts of volumes not reconciled", host=compute.service_host, reason=str(error))
 
 
 def is_ours(compute: Compute, cloud: str) -> bool:

@@ -1,9 +1,11 @@
 """Volumes of a server: attached and detached by its node's compute service."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
+from pathlib import Path
 from uuid import uuid4
 
+import structlog
 from sqlalchemy import Connection
 
 from climate.compute import one_by_one, volume_directory, volumes
@@ -16,9 +18,12 @@ from climate.compute.servers.interfaces.interfaces import Requester
 from climate.compute.store.networks import reserved_floating_ips
 from climate.compute.store.projects import volumes as rows
 from climate.compute.store.projects.volumes import AVAILABLE, DETACH, Volume
-from climate.compute.store.servers import tasks
+from climate.compute.store.servers import migrations, tasks
+from climate.compute.store.servers.migrations import ServerLocation
 from climate.compute.virt.guest_volumes import Attached
 from climate.database.connections import reading
+
+log = structlog.get_logger(__name__)
 
 MOST = 10
 """Maximum number of volumes of one server: the disk slots of a virtual machine."""
@@ -134,11 +139,15 @@ def of_guest(compute: Compute, server: Server) -> tuple[Attached, ...]:
         result = rows.of_server(conn, server.id)
     driver = volumes.directory(compute)
     try:
-        return tuple(
+        attached = tuple(
             Attached(one.id, one.device or 0, driver.home(one.backend, one.id)) for one in result if one.wish != DETACH
         )
     except BadRequest as error:
         raise VirtError(str(error)) from None
+    for one in attached:
+        with suppress(OSError):  # the sweep of another service spares mounts while it does not know the machine
+            volume_directory.mark(one.home, compute.service_host, volumes.machine())
+    return attached
 
 
 def release(compute: Compute, server_id: str) -> None:
@@ -148,6 +157,34 @@ def release(compute: Compute, server_id: str) -> None:
     for one in result:
         with suppress(BadRequest):
             volume_directory.release(volumes.directory(compute).home(one.backend, one.id))
+
+
+def sweep(compute: Compute, guests: Collection[str]) -> None:
+    """Unmount the volumes here whose servers are on no node that may use these mounts; `guests` still run here.
+
+    Mounts are listed before the rows are read, because a volume is mounted after its row. The rows are not locked.
+    """
+    for volume_id, home in volumes.directory(compute).mounted().items():
+        # Read just before the unmount: the server may have come back since the last one.
+        with reading(compute.engine) as conn:
+            server_id = rows.servers_of(conn, [volume_id]).get(volume_id)
+            places = migrations.whereabouts(conn, [server_id]) if server_id is not None else []
+        if server_id in guests or any(_may_use(compute, home, one) for one in places):
+            continue
+        try:
+            volume_directory.release(home)
+            log.info("volume unmounted that its server has left", volume=volume_id, server=server_id)
+        except VirtError as error:
+            log.error("volume not unmounted", volume=volume_id, server=server_id, reason=str(error))
+
+
+def _may_use(compute: Compute, home: Path, seen: ServerLocation) -> bool:
+    """Return whether a server uses mounts of this machine: here, on a cluster with members here, or beside."""
+    if seen.host is None:
+        return False
+    if seen.host == compute.service_host or compute.service_host in seen.member_hosts:
+        return True
+    return volume_directory.machine(home, seen.host) in (None, volumes.machine())
 
 
 def settle(compute: Compute, server: Server, *, done: bool) -> None:

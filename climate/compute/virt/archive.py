@@ -1,63 +1,65 @@
 """Guest contents as tar archives, unpacked without trusting the archive."""
 
-import lzma
 import os
-import shutil
 import tarfile
-import zlib
 from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
 
 from climate.compute.errors import VirtError
+from climate.compute.virt import tar_reader
+from climate.compute.virt.tar_reader import DAMAGED, ENTRY_BYTES, Reader
 
-GB = 1 << 30
 ROOM_GB = 10
 """Size limit in GB of a guest without a disk size."""
 
-_ENTRY_BYTES = 512
-_DAMAGED = (tarfile.TarError, zlib.error, lzma.LZMAError, EOFError, ValueError)
+NAME_LENGTH, DEPTH = 4096, 128
+"""Maximum length of a path in an archive, the longest that Linux takes, and the maximum number of its parts."""
 
 
 def pack(paths: Iterable[tuple[Path, str]], target: Path) -> None:
-    """Pack files and folders under the given names into `target`, atomically."""
+    """Pack files and folders under the given names into `target`, atomically.
+
+    Raise VirtError for folders that are nested too deeply.
+    """
     draft = target.with_name(f"{target.name}.new")
     try:
         with tarfile.open(draft, "w:gz") as archive:
             for path, name in paths:
                 archive.add(path, name, filter=_ours)
         draft.replace(target)
+    except RecursionError:
+        raise VirtError("the disk has folders that are nested too deeply for an archive") from None
     finally:
         draft.unlink(missing_ok=True)
 
 
 def is_archive(source: Path) -> bool:
-    """Return whether a file is a tar archive, compressed or not."""
+    """Return whether a file is a tar archive with members, compressed or not."""
     try:
-        return tarfile.is_tarfile(source)
-    except _DAMAGED:
+        with tar_reader.opened(source) as stream:
+            return any(True for _ in Reader(stream, ROOM_GB))
+    except DAMAGED:
         return False
+    except OSError as error:
+        if error.errno is not None:
+            raise
+        return False  # gzip and bz2 report damaged data so
 
 
 def unpack(source: Path, folder: Path, size_gb: int) -> None:
     """Unpack an archive strictly inside `folder`. Raise VirtError if it is damaged or too large."""
     try:
-        with tarfile.open(source) as archive:
-            _put_all(archive, folder, size_gb or ROOM_GB)
-    except _DAMAGED as error:
+        with tar_reader.opened(source) as stream:
+            reader = Reader(stream, size_gb or ROOM_GB)
+            for member in reader:
+                put(reader, member, folder)
+    except DAMAGED as error:
         raise VirtError(f"the image is not a usable tar archive: {error}") from error
 
 
-def _put_all(archive: tarfile.TarFile, folder: Path, room_gb: int) -> None:
-    room = room_gb * GB
-    for member in archive:
-        room -= member.size + _ENTRY_BYTES
-        if room < 0:
-            raise VirtError(f"the image holds more than {room_gb} GB")
-        _put(archive, member, folder)
-
-
-def _put(archive: tarfile.TarFile, member: tarfile.TarInfo, folder: Path) -> None:
-    target = _inside(folder, member.name)
+def put(reader: Reader, member: tarfile.TarInfo, folder: Path) -> None:
+    """Create a member strictly inside `folder`. Raise VirtError, OSError."""
+    target = _inside(reader, folder, member.name)
     if target == folder:
         return
     if target.is_symlink() or not member.isdir():
@@ -68,22 +70,20 @@ def _put(archive: tarfile.TarFile, member: tarfile.TarInfo, folder: Path) -> Non
     elif member.issym():
         target.symlink_to(member.linkname)
     elif member.islnk():
-        os.link(_inside(folder, member.linkname), target, follow_symlinks=False)
+        os.link(_inside(reader, folder, member.linkname), target, follow_symlinks=False)
     elif member.isfile():
-        _write(archive, member, target)
+        with target.open("xb") as file:
+            reader.write(file)
+        target.chmod(0o600 | member.mode & 0o777)
 
 
-def _write(archive: tarfile.TarFile, member: tarfile.TarInfo, target: Path) -> None:
-    content = archive.extractfile(member)
-    with target.open("xb") as file:
-        if content is not None:
-            shutil.copyfileobj(content, file)
-    target.chmod(0o600 | member.mode & 0o777)
-
-
-def _inside(folder: Path, name: str) -> Path:
+def _inside(reader: Reader, folder: Path, name: str) -> Path:
     """Return the path of a name below `folder`, with parents created and free of links."""
+    if len(name) > NAME_LENGTH:
+        raise VirtError(f"the image has a path of more than {NAME_LENGTH} characters: {name[:80]!r}")
     parts = [part for part in PurePosixPath(name).parts if part != "/"]
+    if len(parts) > DEPTH:
+        raise VirtError(f"the image has a path of more than {DEPTH} parts: {name[:80]!r}")
     if ".." in parts:
         raise VirtError(f"the image has a path outside its root: {name!r}")
     place = folder
@@ -91,7 +91,9 @@ def _inside(folder: Path, name: str) -> Path:
         place /= part
         if place.is_symlink():
             raise VirtError(f"the image has a path through a link: {name!r}")
-        place.mkdir(exist_ok=True)
+        if not place.is_dir():
+            reader.charge(ENTRY_BYTES)
+            place.mkdir(exist_ok=True)
     return folder.joinpath(*parts)
 
 

@@ -7,17 +7,22 @@ from pathlib import Path
 from uuid import uuid4
 
 import pytest
+from sqlalchemy import insert, text
 
 from climate.compute import volume_directory, volumes
 from climate.compute.errors import Busy, Conflict, NotFound, VirtError
-from climate.compute.models.server import DELETE, SHELVED_OFFLOADED, SHUTOFF, START, STOP
-from climate.compute.servers import actions, volume_attachments
+from climate.compute.models.server import DELETE, SHELVED_OFFLOADED, SHUTOFF, START, STOP, Server
+from climate.compute.servers import actions, sync_states, volume_attachments
 from climate.compute.servers.interfaces.interfaces import Requester
+from climate.compute.servers.tasks import task_results
+from climate.compute.store.nodes import services as service_rows
 from climate.compute.store.projects.volumes import Volume
+from climate.compute.store.tables.cluster_members import members
 from climate.compute.virt import Guest
 from climate.compute.virt.in_memory import MemoryDriver
 from climate.compute.volume_directory import Directory
 from tests.compute.cloud_factory import Place, node, place
+from tests.compute.virt.driver_cases import cannot
 
 POOL = str(uuid4())
 
@@ -45,6 +50,8 @@ class Noting(MemoryDriver):
 def here(scratch: str, tmp_path: Path) -> Iterator[Place]:
     with place(scratch, tmp_path, [node("n1")], Noting()) as found:
         yield found
+    for home in volumes.directory(found.compute).mounted().values():
+        volume_directory.release(home)
 
 
 def made(here: Place, number: int = 1, project_id: str = "demo", pool: str = POOL) -> Volume:
@@ -106,6 +113,95 @@ def test_a_server_that_is_deleted_leaves_its_volumes(here: Place) -> None:
     volume_attachments.attach(here.compute, who(other.id), one.id)
     here.settle()
     assert here.driver.seen[other.id] == [one.id]
+
+
+def test_a_server_that_is_deleted_leaves_no_volume_mounted(here: Place) -> None:
+    server, folder = with_mount(here)
+    actions.ask(here.compute, server.id, DELETE)
+    here.settle()
+    assert not os.path.ismount(folder)
+
+
+def test_a_server_that_is_shelved_leaves_no_volume_mounted(here: Place) -> None:
+    server, folder = with_mount(here)
+    actions.shelve(here.compute, server.id)
+    here.settle()
+    assert here.look(server.id).status == SHELVED_OFFLOADED
+    assert not os.path.ismount(folder)
+
+
+def with_mount(here: Place) -> tuple[Server, Path]:
+    """A server with a volume, and the folder at which it is mounted."""
+    server, one = here.boot_one(), made(here)
+    volume_attachments.attach(here.compute, who(server.id), one.id)
+    here.settle()
+    folder = volume_directory.data(volumes.directory(here.compute).home("local", one.id))
+    if not os.path.ismount(folder):
+        cannot("this process may not mount")
+    return server, folder
+
+
+def moved_to(here: Place, server: Server, host: str) -> None:
+    """The server is on the node of another service, whatever it has left here."""
+    with here.compute.engine.begin() as conn:
+        service_rows.beat(conn, host, here.compute.now(conn))
+        query = text("UPDATE compute_nodes SET service_host = :host WHERE id = :node")
+        conn.execute(query, {"host": host, "node": server.node_id})
+
+
+def test_a_volume_of_a_server_here_stays_mounted(here: Place) -> None:
+    _, folder = with_mount(here)
+    sync_states.reconcile(here.compute)
+    assert os.path.ismount(folder)
+
+
+def test_a_volume_is_unmounted_whose_server_was_deleted_while_its_host_was_away(here: Place) -> None:
+    server, folder = with_mount(here)
+    actions.ask(here.compute, server.id, DELETE)
+    task_results.gone(here.compute, here.look(server.id))
+    sync_states.reconcile(here.compute)
+    assert not os.path.ismount(folder)
+
+
+def test_a_volume_is_unmounted_whose_server_is_on_another_machine(here: Place) -> None:
+    server, folder = with_mount(here)
+    moved_to(here, server, "compute-2")
+    volume_directory.mark(folder.parent, "compute-2", "another machine")
+    volume_attachments.sweep(here.compute, {server.id})
+    assert os.path.ismount(folder), "its guest is still here"
+    sync_states.reconcile(here.compute)
+    assert not os.path.ismount(folder)
+
+
+@pytest.mark.parametrize("machine", [None, volumes.machine()], ids=["unknown", "this machine"])
+def test_a_volume_of_a_service_that_may_be_beside_stays_mounted(here: Place, machine: str | None) -> None:
+    server, folder = with_mount(here)
+    moved_to(here, server, "compute-2")
+    if machine is not None:
+        volume_directory.mark(folder.parent, "compute-2", machine)
+    sync_states.reconcile(here.compute)
+    assert os.path.ismount(folder)
+
+
+def test_a_volume_of_a_cluster_with_a_member_here_stays_mounted(here: Place) -> None:
+    server, folder = with_mount(here)
+    moved_to(here, server, "compute-2")
+    volume_directory.mark(folder.parent, "compute-2", "another machine")
+    with here.compute.engine.begin() as conn:
+        conn.execute(
+            insert(members).values(
+                cluster=server.node,
+                service_host=here.compute.service_host,
+                name="m1",
+                driver="memory",
+                vcpus=1,
+                memory_mb=1,
+                local_gb=1,
+                machine="",
+            )
+        )
+    sync_states.reconcile(here.compute)
+    assert os.path.ismount(folder)
 
 
 def test_a_shelved_server_takes_and_gives_volumes_at_once(here: Place) -> None:

@@ -12,7 +12,7 @@ from climate.cloud import FREEPOOL, KEPT, NotYet, Refused
 from climate.cloud.openstack import hosts
 from climate.cloud.openstack.fencing import Changes, Metadata
 from climate.cloud.openstack.hosts import Names
-from climate.cloud.openstack.http import Body, Clash, Missing, Remote
+from climate.cloud.openstack.http import Body, Clash, Missing, Remote, unless_gone
 
 BOOK = "climate:fences"
 OWNER, TENANT, CLOSED = "blazar:owner", "filter_tenant_id", "climate:closed"
@@ -168,10 +168,7 @@ def drop(remote: Remote, pool: Pool) -> None:
 
 
 def _leave(remote: Remote, pool: Pool, host: str) -> None:
-    try:
-        _change(remote, pool, "remove_host", host)
-    except Missing:
-        return
+    unless_gone(lambda: _change(remote, pool, "remove_host", host))
 
 
 def _change(remote: Remote, pool: Pool, verb: str, host: str) -> None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from climate.compute.context import Compute
 from climate.compute.metadata import config_drives
 from climate.compute.models.server import Server
-from climate.compute.servers import volume_attachments
+from climate.compute.servers import guest_removal, volume_attachments
 from climate.compute.servers.interfaces import vif_plugging
 from climate.compute.servers.tasks.task_heartbeat import Check
 from climate.compute.virt import Guest, VirtDriver
@@ -34,7 +34,6 @@ class Work:
         return replace(self.connected(up=up), config=config_drives.of_server(self.compute, self.server))
 
     def clear(self) -> None:
-        """Remove the guest, then its interfaces: a running guest never loses its interfaces."""
+        """Remove the guest, the mounts of its volumes, and its interfaces."""
         self.check()
-        self.driver.delete(self.server.id)
-        vif_plugging.unplug(self.compute, self.server)
+        guest_removal.remove(self.compute, self.server)

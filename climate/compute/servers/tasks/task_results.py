@@ -37,8 +37,7 @@ from climate.compute.models.server import (
     after,
 )
 from climate.compute.placement import claims
-from climate.compute.servers import actions, faults, reschedule
-from climate.compute.servers.interfaces import vif_plugging
+from climate.compute.servers import actions, faults, guest_removal, reschedule
 from climate.compute.servers.tasks import task_heartbeat
 from climate.compute.store import node_locks
 from climate.compute.store.servers import resize_and_shelve, servers, tasks
@@ -93,8 +92,7 @@ def failed(compute: Compute, server: Server, worker: str, reason: str) -> bool:
         return migration_steps.taken_back(compute, server, worker, reason)
     if task == UNSHELVE and task_heartbeat.renew(compute, server.id, worker):
         with contextlib.suppress(VirtError):
-            compute.driver.delete(server.id)
-            vif_plugging.unplug(compute, server)
+            guest_removal.remove(compute, server)
     return _finish(compute, server, worker, _failure(server, reason), _FAILED.get(task))
 
 

@@ -75,11 +75,22 @@ def _next(compute: Compute, server_id: str, check: Check) -> Work | None:
 
 
 def _step(work: Work, worker: str) -> bool:
-    """Carry out the current task of a server; False if another task was requested meanwhile."""
+    """Carry out the current task of a server; False if another task was requested meanwhile.
+
+    A disk that fails ends the task as a driver that fails does: repeated without end, it would fail again.
+    """
     try:
         driver_calls.do(work)
     except VirtError as error:
         return task_results.failed(work.compute, work.server, worker, str(error))
+    except OSError as error:
+        log.error("task of a server failed", server=work.server.id, task=work.server.task, reason=str(error))
+        return task_results.failed(work.compute, work.server, worker, _readable(error))
     except Lost:
         return True
     return task_results.done(work.compute, work.server, worker)
+
+
+def _readable(error: OSError) -> str:
+    """Return the reason of an error without paths of this machine, which users must not see."""
+    return f"the disk of the compute service failed: {error.strerror or type(error).__name__}"

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import ColumnElement, Connection, case, func, insert, null, select, text, update
+from sqlalchemy import ColumnElement, Connection, Text, case, cast, func, insert, null, select, text, update
 from sqlalchemy import delete as delete_from
 from sqlalchemy.dialects.postgresql import insert as upsert
 
@@ -98,9 +98,10 @@ def add(conn: Connection, row: Mapping[str, object]) -> Volume:
     return Volume(*conn.execute(new.returning(*_COLUMNS)).one())
 
 
-def made(conn: Connection, volume_id: str) -> None:
-    """Record that a volume was created."""
+def made(conn: Connection, volume_id: str) -> bool:
+    """Record that a volume was created; False if it was deleted, or is being deleted."""
     _change(conn, volumes.c.id == volume_id, volumes.c.status == CREATING, status=AVAILABLE)
+    return conn.scalar(select(volumes.c.status).where(volumes.c.id == volume_id)) == AVAILABLE
 
 
 def get(conn: Connection, volume_id: str, *, lock: bool = False) -> Volume | None:
@@ -128,6 +129,13 @@ def of_server(conn: Connection, server_id: str) -> list[Volume]:
     """Return the volumes of a server, in the order of their devices."""
     query = select(*_COLUMNS).where(volumes.c.server_id == server_id).order_by(volumes.c.device)
     return [Volume(*row) for row in conn.execute(query)]
+
+
+def servers_of(conn: Connection, ids: Sequence[str]) -> dict[str, str]:
+    """Return the servers of those of these volumes that are attached to one, by the ids of the volumes."""
+    own = volumes.c
+    query = select(own.id, own.server_id).where(in_array(cast(own.id, Text), ids), own.server_id.is_not(None))
+    return {row.id: row.server_id for row in conn.execute(query)}
 
 
 def ids_of_servers(conn: Connection, server_ids: Sequence[str]) -> dict[str, list[str]]:

@@ -1,5 +1,6 @@
 """What is asked of servers is done once, by one worker, whatever becomes of the rings."""
 
+import shutil
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from uuid import uuid4
@@ -232,6 +233,40 @@ def test_what_the_driver_cannot_do_is_reported(here: Place) -> None:
     here.settle()
     server = here.look(server_id)
     assert (server.status, server.task, (server.fault or {})["message"]) == (ERROR, None, "the switch is stuck")
+
+
+def broken_images(here: Place) -> None:
+    """The folder of images is none: whoever makes a file there gets an error of the disk, also as root."""
+    shutil.rmtree(here.compute.images, ignore_errors=True)
+    here.compute.images.write_text("", encoding="ascii")
+
+
+def test_a_snapshot_ends_when_the_folder_of_images_fails(here: Place) -> None:
+    server = here.boot_one()
+    broken_images(here)
+    actions.snapshot(here.compute, server.id, "copy")
+    here.settle()
+    assert (here.look(server.id).status, here.look(server.id).task) == (ACTIVE, None)
+    assert here.count("compute_images", "status = 'killed'") == 1
+
+
+def test_shelving_ends_when_the_folder_of_images_fails(here: Place) -> None:
+    server = here.boot_one()
+    broken_images(here)
+    actions.shelve(here.compute, server.id)
+    here.settle()
+    after = here.look(server.id)
+    assert (after.status, after.task) == (SHUTOFF, None)
+    assert after.fault is not None
+    assert after.fault["message"] == "the disk of the compute service failed: File exists"
+
+
+def test_a_server_with_an_image_is_deleted_while_the_folder_of_images_fails(here: Place) -> None:
+    server = here.boot_one(image_id=here.image())
+    broken_images(here)
+    actions.ask(here.compute, server.id, DELETE)
+    here.settle()
+    assert here.count("compute_servers") == 0
 
 
 def test_a_deletion_that_fails_is_tried_again(here: Place) -> None:
