@@ -27,8 +27,8 @@ def await_blocked(engine: Engine, over: Callable[[], bool], sessions: int = 1) -
             conn.execute(_PAUSE)
 
 
-def blocked_or_over(engine: Engine, over: Callable[[], bool]) -> None:
-    """Wait until a session waits for a lock, or `over` says that the rival is done."""
-    while not over() and not count(engine):
+def blocked_or_over(engine: Engine, over: Callable[[], bool], sessions: int = 1) -> None:
+    """Wait until so many sessions wait for a lock, or `over` says that the rival is done."""
+    while not over() and count(engine) < sessions:
         with engine.connect() as conn:
             conn.execute(_PAUSE)

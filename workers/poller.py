@@ -25,12 +25,11 @@ from sqlalchemy.exc import SQLAlchemyError
 from climate import bootstrap, log_setup
 from climate.bootstrap import Deployment
 from climate.cloud import CloudError
-from climate.compute import pending_work
+from climate.compute import one_by_one, pending_work
 from climate.compute.network.service import wakeups
 from climate.compute.nodes import services
 from climate.compute.servers import local_delete
 from climate.compute.servers.tasks import task_worker
-from climate.compute.store.pending_work import Pending
 from climate.compute.store.zones import notify_pollers
 from climate.compute.zones import polling
 from climate.compute.zones.builds import builds
@@ -61,6 +60,9 @@ SILENT_SECONDS = 15.0
 
 DATABASE_IS_AWAY = (SQLAlchemyError, psycopg.Error, Unavailable)
 
+ALL_STEPS_MEET = (Unavailable, *BROKER_IS_AWAY)
+"""Errors of a step of a beat that end the beat, like those of a database that is away."""
+
 PORTIONS = 20
 """Successive portions without a claim after which a beat leaves the rest to the next one."""
 
@@ -78,6 +80,9 @@ ALL_ROUNDS_SECONDS = 60.0
 
 UNHEARD = 20
 """Maximum messages of a service that is down; no more are sent until it reads some."""
+
+MOST_UNREAD = 1000
+"""Maximum messages of any queue to which wake-ups are repeated."""
 
 CLOCK_STEP = 0.5
 """Seconds of a jump of this machine's clock that count as a change of the time, not a correction."""
@@ -153,6 +158,17 @@ class Poller:
         self.last_beat = time.monotonic()
 
     def _look(self) -> None:
+        """Do each kind of work, also after another one has failed."""
+        steps: dict[str, Callable[[], object]] = {
+            "events": self._claim_due,
+            "tasks of servers and networks": self._wake_for_services,
+            "builds": self._wake_for_builds,
+        }
+        for name, step in steps.items():
+            one_by_one.attempt("beat", name, step, ALL_STEPS_MEET)
+
+    def _claim_due(self) -> None:
+        """Claim due events, and plan the next beat."""
         climate, begun = self.deployment.climate, time.monotonic()
         rest = event_dispatch.rest(climate)
         is_quiet = rest.is_quiet and not self.event_messages.is_cut_off
@@ -161,14 +177,18 @@ class Poller:
             self._record_heartbeat(caught_up=True)
         else:
             self._claim_all()
-        there = pending_work.look(self.deployment.compute)
-        if there.servers:
-            self._wake_for_servers()
-        self._wake_for_networks(there)
-        self._wake_for_builds()
         wait = rest.wait if is_quiet else event_dispatch.next_due(climate)
         if wait is not None and wait < timedelta(seconds=climate.settings.poll_seconds):
             self._wake_in(wait - timedelta(seconds=time.monotonic() - begun) if is_quiet else wait)
+
+    def _wake_for_services(self) -> None:
+        there = pending_work.look(self.deployment.compute)
+        steps: dict[str, Callable[[], object]] = {}
+        steps |= {"tasks of servers": self._wake_for_servers} if there.servers else {}
+        steps |= {"calls of networks": self._wake_for_calls} if there.calls else {}
+        steps |= {"messages of networks": self._wake_for_messages} if there.messages else {}
+        for name, step in steps.items():
+            one_by_one.attempt("beat", name, step, ALL_STEPS_MEET)
 
     def _claim_all(self) -> None:
         climate = self.deployment.climate
@@ -217,15 +237,29 @@ class Poller:
             self.shown_life |= dict.fromkeys((False, caught_up), time.monotonic())
 
     def _wake_for_servers(self) -> None:
+        room: dict[str, int] = {}
         while unfinished := task_worker.unfinished(self.deployment.compute, wait=0):
+            room = room or self._room_of_compute_services()
             for service_host, server_id in unfinished:
-                celery_app.send(self.bell, celery_app.SERVE, [server_id], celery_app.compute_queue(service_host))
                 self._report_progress()
+                # What finds no room is tried again, as every wake-up is.
+                room[service_host] = room.get(service_host, MOST_UNREAD) - 1
+                if room[service_host] >= 0:
+                    celery_app.send(self.bell, celery_app.SERVE, [server_id], celery_app.compute_queue(service_host))
 
-    def _wake_for_networks(self, there: Pending) -> None:
-        for host in wakeups.to_ring(self.deployment.compute) if there.calls else ():
+    def _room_of_compute_services(self) -> dict[str, int]:
+        """Return how many more messages each compute service gets: few if it is down."""
+        known = services.to_beat(self.deployment.compute)
+        return {
+            host: (MOST_UNREAD if up else UNHEARD) - self.waiting(celery_app.compute_queue(host)) for host, up in known
+        }
+
+    def _wake_for_calls(self) -> None:
+        for host in wakeups.to_ring(self.deployment.compute):
             celery_app.send(self.bell, celery_app.TEND_NETWORKS, [], celery_app.network_queue(host))
-        for host in wakeups.to_notify(self.deployment.compute) if there.messages else ():
+
+    def _wake_for_messages(self) -> None:
+        for host in wakeups.to_notify(self.deployment.compute):
             celery_app.send(self.bell, celery_app.NETWORK_MESSAGES, [], celery_app.network_queue(host))
 
     def _wake_for_builds(self) -> None:
@@ -235,9 +269,13 @@ class Poller:
                 return
             while waiting := builds.to_ring(self.deployment.compute):
                 for build_id in waiting:
-                    celery_app.send(self.bell, celery_app.BUILD, [build_id], QUEUE)
-                    self._report_progress()
+                    self._wake_for_build(build_id)
             look.again = builds.are_open(self.deployment.compute)
+
+    def _wake_for_build(self, build_id: str) -> None:
+        self._report_progress()
+        if self._reads_messages(QUEUE, up=True):
+            celery_app.send(self.bell, celery_app.BUILD, [build_id], QUEUE)
 
     def wake_network_services(self) -> None:
         """Wake the network services for a heartbeat; each checks its whole host periodically."""
@@ -294,7 +332,7 @@ class Poller:
 
     def _reads_messages(self, queue: str, *, up: bool) -> bool:
         """Return whether a service reads its messages; those for a service that is down may wait for ever."""
-        return up or self.waiting(queue) < UNHEARD
+        return self.waiting(queue) < (MOST_UNREAD if up else UNHEARD)
 
     def wake_rounds(self) -> None:
         """Wake a worker for the rounds over hosts, and for those over external systems, while they may have work.
@@ -305,6 +343,9 @@ class Poller:
         try:
             due = rounds.due_rounds(self.deployment.climate)
             is_late = time.monotonic() - self.rounds_at >= ALL_ROUNDS_SECONDS
+            if (due.hosts or due.outside or is_late) and not self._reads_messages(QUEUE, up=True):
+                log.warning("wake-up of rounds skipped: no worker reads its queue", queue=QUEUE)
+                return
             if due.hosts or is_late or self.rounds_asked.is_set():
                 self.rounds_asked.clear()
                 celery_app.send(self.bell, celery_app.TEND_POOLS, [], QUEUE, expires=seconds)

@@ -2,7 +2,7 @@
 
 import os
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,6 +13,7 @@ from celery import Celery
 
 from climate import bootstrap
 from climate.bootstrap import Deployment
+from climate.compute import one_by_one
 from climate.compute.images import orphan_files
 from climate.compute.migrations import departed_servers, host_drain
 from climate.compute.network.allocation import allocator, host_answers
@@ -94,15 +95,19 @@ class WorkerContext:
 
     def tend(self) -> None:
         """Report the nodes of this compute service, and reconcile the states of its servers."""
-        services.refresh(self.deployment.compute, self.reported)
-        service_reports.report_compute(self.deployment.compute, self.compute_reported)
-        services.audit(self.deployment.compute)
-        sync_states.reconcile(self.deployment.compute)
-        host_drain.run_round(self.deployment.compute)
-        resize.confirm_waiting(self.deployment.compute)
-        decisions.forget(self.deployment.compute)
-        departed_servers.forget(self.deployment.compute)
-        orphan_files.sweep(self.deployment.compute)
+        compute = self.deployment.compute
+        chores: dict[str, Callable[[], object]] = {
+            "report of nodes": lambda: services.refresh(compute, self.reported),
+            "report to zones": lambda: service_reports.report_compute(compute, self.compute_reported),
+            "usage of nodes": lambda: services.audit(compute),
+            "states of servers": lambda: sync_states.reconcile(compute),
+            "drain": lambda: host_drain.run_round(compute),
+            "confirmations": lambda: resize.confirm_waiting(compute),
+            "decisions": lambda: decisions.forget(compute),
+            "old migrations": lambda: departed_servers.forget(compute),
+            "image files": lambda: orphan_files.sweep(compute),
+        }
+        one_by_one.steps("chores of the compute service", chores.items())
 
     def _alone(self, lock: str, of: str = "") -> AbstractContextManager[RoundLock]:
         return rounds.alone(self.deployment.climate.engine, lock, of)
@@ -115,11 +120,15 @@ class WorkerContext:
             self.deployment.climate.engine, rounds.NETWORKS_LOCK, self.deployment.compute.network_host
         ) as mine:
             if mine:
-                network_service.run_round(self.deployment.compute, thorough=thorough)
-                if thorough and self.settings.network_allocation != "direct":
-                    host_answers.reconcile(self.deployment.compute, self.allocator)
-                if thorough:
-                    service_reports.report_network(self.deployment.compute)
+                one_by_one.steps("chores of the network service", self._network_chores(thorough=thorough))
+
+    def _network_chores(self, *, thorough: bool) -> Iterator[tuple[str, Callable[[], object]]]:
+        compute = self.deployment.compute
+        yield "networks", lambda: network_service.run_round(compute, thorough=thorough)
+        if thorough and self.settings.network_allocation != "direct":
+            yield "addresses", lambda: host_answers.reconcile(compute, self.allocator)
+        if thorough:
+            yield "report to zones", lambda: service_reports.report_network(compute)
 
     @cached_property
     def allocator(self) -> NetworkAllocator:

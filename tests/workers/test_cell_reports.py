@@ -52,7 +52,7 @@ class Tree:
     def agree(self, server_id: str) -> bool:
         """Return whether the top shows a server as its cell has it."""
         with self.leaf.engine.connect() as conn:
-            there = changes.read(conn, [server_id])
+            there, _ = changes.read(conn, [server_id])
         found = self.at_top(server_id)
         if found is None or not there:
             return found is None and not there

@@ -10,19 +10,23 @@ from typing import Any, cast
 import pytest
 from celery import Celery
 from sqlalchemy import text
+from structlog.testing import capture_logs
 
 from climate import bootstrap
+from climate.compute.models.node import NodeSpec
+from climate.compute.nodes import nodes_file
+from climate.compute.servers import create
 from climate.compute.store.clock import database_time
 from climate.compute.store.networks import network_hosts
 from climate.compute.store.projects import flavors
 from climate.settings import Settings
 from climate.store.engine import connect
 from tests.compute import network_factory
-from tests.compute.cloud_factory import TINY, empty
+from tests.compute.cloud_factory import TINY, empty, request
 from tests.compute.network.recorded_network import ONE, TWO
 from tests.databases import unsafe
 from workers import celery_app, rounds
-from workers.poller import Poller
+from workers.poller import MOST_UNREAD, UNHEARD, Poller
 from workers.tasks import WorkerContext
 
 AWAY = "redis://127.0.0.1:1"
@@ -94,6 +98,12 @@ def calls(desk: WorkerContext) -> int:
         return int(conn.execute(text("SELECT count(*) FROM compute_network_calls")).scalar_one())
 
 
+def give_node(desk: WorkerContext) -> None:
+    """Give a worker a node with room for many servers."""
+    nodes_file.write(desk.settings.home, [NodeSpec("n1", 100, 10**6, 10**4)], desk.settings.nodes_file)
+    desk.tend()
+
+
 def served(desk: WorkerContext) -> set[str]:
     return set(desk.deployment.compute.wires.on(None).standing().served)
 
@@ -110,6 +120,28 @@ def test_hosts_are_rung_for_once_for_all_that_has_changed(desks: dict[str, Worke
     assert calls(desks[ONE]) == 1
     desks[TWO].tend_networks()
     assert calls(desks[ONE]) == 0
+
+
+@pytest.mark.parametrize("table", ["events", "compute_servers"])
+def test_a_kind_of_work_that_cannot_be_read_delays_no_other(
+    desks: dict[str, WorkerContext], poller: Poller, table: str
+) -> None:
+    for desk in desks.values():
+        desk.tend_networks()
+    give_node(desks[ONE])
+    create.boot(desks[ONE].deployment.compute, request())
+    call(desks[ONE], ONE, TWO)
+    with desks[ONE].deployment.compute.engine.begin() as conn:
+        conn.execute(text(f"ALTER TABLE {table} RENAME COLUMN {BROKEN[table]} TO elsewhere"))
+    with capture_logs():
+        poller.beat()
+    assert {queue for task, _, queue, _ in bell(poller).taken() if task == celery_app.TEND_NETWORKS} == {
+        f"network.{host}" for host in (ONE, TWO)
+    }
+
+
+BROKEN = {"events": "status", "compute_servers": "rung_at"}
+"""Columns that one kind of work reads, and no other."""
 
 
 def test_a_host_that_is_down_is_rung_for_its_beats_only(desks: dict[str, WorkerContext], poller: Poller) -> None:
@@ -152,6 +184,45 @@ def test_messages_do_not_pile_up_for_a_compute_service_that_is_gone(
     there[queue] = 0
     poller.wake_compute_services()
     assert [queue for _, _, queue, _ in bell(poller).taken()] == [queue]
+
+
+def test_wake_ups_for_tasks_of_a_compute_service_that_is_gone_do_not_pile_up(
+    desks: dict[str, WorkerContext], poller: Poller
+) -> None:
+    desk, many = desks[ONE], 2 * UNHEARD
+    compute = desk.deployment.compute
+    give_node(desk)
+    made = create.boot(compute, request(count=many, least=many))
+    queue = f"compute.{compute.service_host}"
+    sent: list[Any] = []
+    poller.waiting = lambda name: len(sent) if name == queue else 0
+
+    def ring() -> int:
+        """Return how many messages wait after the next beat for tasks."""
+        with compute.engine.begin() as conn:
+            conn.execute(text("UPDATE compute_servers SET rung_at = rung_at - interval '1 minute'"))
+        poller.beat()
+        sent.extend(one for one in bell(poller).taken() if one[0] == celery_app.SERVE)
+        return len(sent)
+
+    with compute.engine.begin() as conn:
+        conn.execute(text("UPDATE compute_services SET beat_at = beat_at - interval '1 hour'"))
+    assert [ring() for _ in range(3)] == [UNHEARD] * 3
+    sent.clear()
+    desk.tend()
+    assert ring() == len(made)
+    assert {args[0] for _, args, _, _ in sent} == {server.id for server in made}
+    sent *= MOST_UNREAD // many
+    assert ring() == MOST_UNREAD, "a service that is up and does not read"
+
+
+def test_wake_ups_for_rounds_and_builds_do_not_pile_up_while_no_worker_reads(poller: Poller) -> None:
+    poller.waiting = lambda queue: 10 * MOST_UNREAD
+    poller.wake_rounds()
+    assert bell(poller).taken() == []
+    poller.waiting = lambda queue: 0
+    poller.wake_rounds()
+    assert [task for task, _, _, _ in bell(poller).taken()] != []
 
 
 def test_each_host_is_rung_for_its_beats_and_looks_at_everything_now_and_then(

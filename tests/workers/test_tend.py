@@ -8,6 +8,8 @@ from pathlib import Path
 
 import psutil
 import pytest
+from sqlalchemy import text
+from structlog.testing import capture_logs
 
 from climate.compute import Compute
 from climate.compute.linux import processes
@@ -129,3 +131,18 @@ def test_work_waits_while_a_fresh_worker_does_not_know_its_nodes(two: Two) -> No
     file.write_text(good)
     two.desks["east"].serve(server.id)
     assert two.look(server).status == SHUTOFF
+
+
+def test_a_chore_that_fails_stops_no_other(two: Two) -> None:
+    server, east = two.boot("e1"), two.compute("east")
+    victim = two.process(server)
+    os.kill(victim.pid, signal.SIGKILL)
+    victim.wait(60)
+    with east.engine.begin() as conn:
+        conn.execute(text("ALTER TABLE compute_service_capabilities RENAME TO elsewhere"))
+    with capture_logs() as seen:
+        two.desks["east"].tend()
+    assert two.look(server).status == SHUTOFF
+    assert [one["item"] for one in seen if one["event"].startswith("chores of the compute service")] == [
+        "report to zones"
+    ]

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import structlog
 
+from climate.compute import one_by_one
 from climate.compute.context import Compute
 from climate.compute.images import image_data
 from climate.compute.models.image import KILLED
@@ -57,17 +58,23 @@ def _by_age(paths: Iterable[Path], before: datetime) -> tuple[list[Path], list[P
 
 
 def _delete(orphans: Iterable[Path]) -> None:
-    for path in orphans:
-        if image_data.discard(path):
-            log.info("orphaned image file deleted", file=path.name)
+    one_by_one.each("deletion of image files", orphans, _delete_one, lambda path: path.name)
+
+
+def _delete_one(path: Path) -> None:
+    if image_data.discard(path):
+        log.info("orphaned image file deleted", file=path.name)
 
 
 def _give_up(compute: Compute, image_ids: Set[str], now: datetime) -> None:
     """Record that the uploads of these images have failed: their processes died."""
-    with compute.engine.begin() as conn:
-        for image_id in image_ids:
+
+    def give_up(image_id: str) -> None:
+        with compute.engine.begin() as conn:
             rows.settle(conn, image_id, KILLED, now)
-            log.info("abandoned image upload failed", image=image_id)
+        log.info("abandoned image upload failed", image=image_id)
+
+    one_by_one.each("failure of image uploads", sorted(image_ids), give_up)
 
 
 def _contents(folder: Path) -> list[Path]:

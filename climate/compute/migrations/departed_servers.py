@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import structlog
 
-from climate.compute import shared_home
+from climate.compute import one_by_one, shared_home
 from climate.compute.context import Compute
 from climate.compute.errors import NetworkError, VirtError
 from climate.compute.migrations import live_migration
@@ -39,11 +39,7 @@ def clear(compute: Compute, server_id: str | None = None) -> None:
     with reading(compute.engine) as conn:
         result = rows.held_by(conn, compute.service_host, (MIGRATE, LIVE_MIGRATE), server_id)
     over = [one.migration for one in result if one.over]
-    for migration in over:
-        try:
-            _clear(compute, migration)
-        except VirtError as error:
-            log.error("remains of a server not deleted", server=migration.server_id, reason=str(error))
+    one_by_one.each("deletion of remains", over, lambda one: _clear_if_possible(compute, one), _server_id)
     if over:
         with suppress(NetworkError, VirtError):  # the next round retries
             vif_plugging.sweep(compute)
@@ -56,6 +52,17 @@ def forget(compute: Compute) -> None:
     """Delete old migrations of deleted servers. Called periodically."""
     with compute.engine.begin() as conn:
         rows.forget(conn, compute.now(conn), KEPT_SECONDS)
+
+
+def _server_id(migration: Migration) -> str:
+    return migration.server_id
+
+
+def _clear_if_possible(compute: Compute, migration: Migration) -> None:
+    try:
+        _clear(compute, migration)
+    except VirtError as error:
+        log.error("remains of a server not deleted", server=migration.server_id, reason=str(error))
 
 
 def _clear(compute: Compute, migration: Migration) -> None:
@@ -83,14 +90,17 @@ def end_strays(compute: Compute, known: Sequence[ServerLocation]) -> None:
 
     A guest that is being evacuated is only stopped, because it is the only copy until then.
     """
-    for one in known:
-        if one.host in (None, compute.service_host) or shared_home.has(compute, one.host or ""):
-            continue
-        with suppress(VirtError):
-            _end(compute, one)
+    one_by_one.each("end of guests", known, lambda one: _end(compute, one), lambda one: one.server_id)
 
 
 def _end(compute: Compute, seen: ServerLocation) -> None:
+    if seen.host in (None, compute.service_host) or shared_home.has(compute, seen.host or ""):
+        return
+    with suppress(VirtError):
+        _end_guest(compute, seen)
+
+
+def _end_guest(compute: Compute, seen: ServerLocation) -> None:
     held = seen.held_host == compute.service_host
     if held and seen.type != EVACUATION:
         return
@@ -111,16 +121,19 @@ def _end(compute: Compute, seen: ServerLocation) -> None:
 def _take_back(compute: Compute) -> None:
     with reading(compute.engine) as conn:
         result = rows.stranded(conn, compute.service_host, MIGRATE, compute.now(conn), compute.down_seconds)
-    for migration in result:
-        with compute.engine.begin() as conn:
-            now = compute.now(conn)
-            server = servers.get(conn, migration.server_id, lock=True)
-            if server is None or server.task != MIGRATE or not migration.is_at_destination(server.node_id):
-                continue
-            if migration.source_node_id is None or server.node_id is None:
-                continue
-            rows.fail(conn, migration.id, f"the destination {migration.dest_node} is down", now)
-            rows.swap(conn, migration, migration.source_node_id, server.node_id, now)
-            tasks.failed(conn, server.id, now)
-            tasks.record(conn, server.id, REVERT, now)
-        compute.cast(compute.service_host, migration.server_id)
+    one_by_one.each("return of servers", result, lambda one: _take_one_back(compute, one), _server_id)
+
+
+def _take_one_back(compute: Compute, migration: Migration) -> None:
+    with compute.engine.begin() as conn:
+        now = compute.now(conn)
+        server = servers.get(conn, migration.server_id, lock=True)
+        if server is None or server.task != MIGRATE or not migration.is_at_destination(server.node_id):
+            return
+        if migration.source_node_id is None or server.node_id is None:
+            return
+        rows.fail(conn, migration.id, f"the destination {migration.dest_node} is down", now)
+        rows.swap(conn, migration, migration.source_node_id, server.node_id, now)
+        tasks.failed(conn, server.id, now)
+        tasks.record(conn, server.id, REVERT, now)
+    compute.cast(compute.service_host, migration.server_id)

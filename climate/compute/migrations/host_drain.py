@@ -11,6 +11,7 @@ from uuid import uuid4
 import structlog
 from sqlalchemy import Connection
 
+from climate.compute import one_by_one
 from climate.compute.context import Compute
 from climate.compute.errors import BadRequest, Conflict, NotFound
 from climate.compute.migrations import cold_migration, evacuation, live_migration_requests
@@ -35,19 +36,23 @@ def run_round(compute: Compute) -> None:
     """Migrate servers from this service's nodes that are drained, and confirm those that have arrived."""
     with reading(compute.engine) as conn:
         arrived = rows.moved_by(conn, compute.service_host, USER)
-    for server_id in arrived:
-        with suppress(Conflict, NotFound):  # its owner confirmed or reverted it first
-            resize.confirm(compute, server_id, by=_by())
+    one_by_one.each(
+        "confirmation of servers", arrived, lambda server_id: resize.confirm_if_waiting(compute, server_id, _by())
+    )
     if not compute.leaving_pools:
         return
     with reading(compute.engine) as conn:
         leaving = rows.leaving(conn, compute.service_host, compute.leaving_pools)
     begun: set[int | None] = set()
-    for server_id in leaving:
-        with suppress(NotFound):
-            node_id = actions.get(compute, server_id).node_id
-            if node_id not in begun and _is_moved(compute, server_id):
-                begun.add(node_id)
+    one_by_one.each("drain of servers", leaving, lambda server_id: _drain(compute, server_id, begun))
+
+
+def _drain(compute: Compute, server_id: str, begun: set[int | None]) -> None:
+    """Migrate a server, unless one of its node has begun to move in this round."""
+    with suppress(NotFound):
+        node_id = actions.get(compute, server_id).node_id
+        if node_id not in begun and _is_moved(compute, server_id):
+            begun.add(node_id)
 
 
 def move(compute: Compute, server_id: str, node: str, token: int, *, alone: bool = False) -> None:

@@ -16,6 +16,7 @@ from datetime import datetime
 import structlog
 from sqlalchemy import Connection
 
+from climate.compute import one_by_one
 from climate.compute.context import Compute
 from climate.compute.errors import VirtError
 from climate.compute.migrations import migration_steps
@@ -236,36 +237,46 @@ def take_back(compute: Compute) -> None:
     with reading(compute.engine) as conn:
         now = compute.now(conn)
         stranded = rows.stranded(conn, compute.service_host, LIVE_MIGRATE, now, compute.down_seconds)
-    for migration in stranded:
-        with compute.engine.begin() as conn:
-            now = compute.now(conn)
-            server = servers.get(conn, migration.server_id, lock=True)
-            if server is None or server.task != LIVE_MIGRATE or SENT in server.task_details:
-                continue
-            if not migration.is_at_destination(server.node_id) or migration.source_node_id is None:
-                continue
-            reason = f"the destination {migration.dest_node} is down"
-            live_migration_steps.note(conn, server.id, {FAILED: reason})
-            rows.fail(conn, migration.id, reason, now)
-            rows.swap(conn, migration, migration.source_node_id, server.node_id or 0, now)
-        compute.cast(compute.service_host, migration.server_id)
+    one_by_one.each("return of servers", stranded, lambda one: _take_one_back(compute, one), lambda one: one.server_id)
+
+
+def _take_one_back(compute: Compute, migration: Migration) -> None:
+    with compute.engine.begin() as conn:
+        now = compute.now(conn)
+        server = servers.get(conn, migration.server_id, lock=True)
+        if server is None or server.task != LIVE_MIGRATE or SENT in server.task_details:
+            return
+        if not migration.is_at_destination(server.node_id) or migration.source_node_id is None:
+            return
+        reason = f"the destination {migration.dest_node} is down"
+        live_migration_steps.note(conn, server.id, {FAILED: reason})
+        rows.fail(conn, migration.id, reason, now)
+        rows.swap(conn, migration, migration.source_node_id, server.node_id or 0, now)
+    compute.cast(compute.service_host, migration.server_id)
 
 
 def drop_strays(compute: Compute) -> None:
     """Remove guests that wait here for a live migration that is over."""
-    for spec in compute.driver.nodes():
-        migrator = compute.driver.live(spec.name) if spec.driver in LIVE_DRIVERS else None
-        waiting = sorted(migrator.waiting()) if migrator is not None else []
-        if migrator is None or not waiting:
-            continue
-        with reading(compute.engine) as conn:
-            kept = live_migration_steps.under_way(conn, waiting)
-            own = live_migration_steps.at_home(conn, waiting, compute.service_host)
-        for server_id in set(waiting) - kept:
-            with suppress(VirtError):
-                # The disk here is the only copy if the destination failed while taking over.
-                migrator.drop(server_id, spare_disk=server_id in own)
-                log.info("orphaned guest of a live migration deleted", server=server_id)
+    nodes = [spec.name for spec in compute.driver.nodes() if spec.driver in LIVE_DRIVERS]
+    one_by_one.each("deletion of waiting guests", nodes, lambda node: _drop_strays_of(compute, node))
+
+
+def _drop_strays_of(compute: Compute, node: str) -> None:
+    migrator = compute.driver.live(node)
+    waiting = sorted(migrator.waiting()) if migrator is not None else []
+    if migrator is None or not waiting:
+        return
+    with reading(compute.engine) as conn:
+        kept = live_migration_steps.under_way(conn, waiting)
+        own = live_migration_steps.at_home(conn, waiting, compute.service_host)
+
+    def drop(server_id: str) -> None:
+        with suppress(VirtError):
+            # The disk here is the only copy if the destination failed while taking over.
+            migrator.drop(server_id, spare_disk=server_id in own)
+            log.info("orphaned guest of a live migration deleted", server=server_id)
+
+    one_by_one.each("deletion of waiting guests", sorted(set(waiting) - kept), drop)
 
 
 def _migrator(compute: Compute, server: Server) -> LiveMigrator:

@@ -79,7 +79,7 @@ def add(
 
     Raise NotFound, BadRequest for addresses outside the pool's network.
     """
-    pool_rows.keep(conn, pool_id)
+    pool_rows.lock(conn, pool_id)
     result = next((one for one in pool_rows.pools(conn) if one.id == pool_id), None)
     if result is None:
         raise NotFound(f"Floating pool {pool_id} could not be found.")
@@ -102,7 +102,8 @@ def counted(first: IPv4Address, last: IPv4Address) -> int:
 
 
 def remove(conn: Connection, pool_id: str, first: IPv4Address, last: IPv4Address) -> None:
-    """Remove a range of addresses from all pools. Raise Conflict if a project has one of them."""
+    """Remove a range of addresses from a pool. Raise Conflict if a project has one of them."""
+    pool_rows.lock(conn, pool_id)
     held = pool_rows.remove(conn, pool_id, str(first), str(last))
     if held is not None:
         raise Conflict(f"Floating address {held} is allocated to a project: release it first")
@@ -110,7 +111,6 @@ def remove(conn: Connection, pool_id: str, first: IPv4Address, last: IPv4Address
 
 def drop_pool(conn: Connection, pool_id: str) -> None:
     """Delete a pool with all of its addresses. Raise Conflict if a project has one of them."""
-    pool_rows.lock(conn, pool_id)
     remove(conn, pool_id, IPv4Address(0), IPv4Address(2**32 - 1))
     pool_rows.drop_pool(conn, pool_id)
 

@@ -10,6 +10,7 @@ from uuid import uuid4
 
 import numpy as np
 
+from climate.compute import one_by_one
 from climate.compute.context import Compute
 from climate.compute.errors import BadRequest, Conflict, NotFound, NoValidHost, QuotaExceeded
 from climate.compute.migrations import migration_steps
@@ -82,10 +83,14 @@ def confirm_waiting(compute: Compute) -> None:
         return
     with reading(compute.engine) as conn:
         result = migrations.unconfirmed(conn, compute.service_host, compute.now(conn), compute.confirm_seconds)
-    for server_id in result:
-        by = {"project_id": "", "user_id": "climate", "request_id": f"req-{uuid4()}"}
-        with suppress(Conflict, NotFound):  # its owner confirmed or reverted it first
-            confirm(compute, server_id, by=by)
+    by = {"project_id": "", "user_id": "climate", "request_id": f"req-{uuid4()}"}
+    one_by_one.each("confirmation of servers", result, lambda server_id: confirm_if_waiting(compute, server_id, by))
+
+
+def confirm_if_waiting(compute: Compute, server_id: str, by: By) -> None:
+    """Confirm a server, unless its owner has confirmed or reverted it first."""
+    with suppress(Conflict, NotFound):
+        confirm(compute, server_id, by=by)
 
 
 def size(flavor: Flavor) -> Room:

@@ -5,12 +5,14 @@ its server is shut off is stopped. After a restart of the service, running guest
 """
 
 import contextlib
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import replace
+from functools import partial
 from uuid import uuid4
 
 import structlog
 
+from climate.compute import one_by_one
 from climate.compute.context import Compute
 from climate.compute.errors import NetworkError, VirtError
 from climate.compute.migrations import departed_servers, live_migration
@@ -103,13 +105,18 @@ def reconcile(compute: Compute) -> None:
     except VirtError as error:
         log.error("servers not reconciled", host=compute.service_host, reason=str(error))
         return
-    _report_restarts(compute, settled)
-    _write(compute, _findings(compute, settled, details, result))
-    _clear_strays(compute, [server_id for server_id in result if is_id(server_id)])
-    departed_servers.clear(compute)
-    live_migration.drop_strays(compute)
-    _unmount_strays(compute, {server_id for server_id, state in result.items() if state in _IN_MEMORY})
-    _reconcile_interfaces(compute, settled)
+    steps: dict[str, Callable[[], object]] = {
+        "restarts": partial(_report_restarts, compute, settled),
+        "states": lambda: _write(compute, _findings(compute, settled, details, result)),
+        "strays": partial(_clear_strays, compute, [server_id for server_id in result if is_id(server_id)]),
+        "departed servers": partial(departed_servers.clear, compute),
+        "waiting guests": partial(live_migration.drop_strays, compute),
+        "mounts": lambda: _unmount_strays(
+            compute, {server_id for server_id, state in result.items() if state in _IN_MEMORY}
+        ),
+        "interfaces": partial(_reconcile_interfaces, compute, settled),
+    }
+    one_by_one.steps("reconciliation of servers", steps.items())
 
 
 def _findings(
@@ -122,10 +129,19 @@ def _findings(
 
 
 def _reconcile_interfaces(compute: Compute, settled: Sequence[Settled]) -> None:
+    steps: dict[str, Callable[[], object]] = {
+        "unneeded interfaces": partial(vif_plugging.sweep, compute),
+        "missing interfaces": partial(_request_missing_interfaces, compute, settled),
+        "security groups": partial(vif_plugging.renew_filters, compute),
+    }
+    one_by_one.steps(
+        "reconciliation of interfaces", ((name, partial(_tried, compute, step)) for name, step in steps.items())
+    )
+
+
+def _tried(compute: Compute, step: Callable[[], object]) -> None:
     try:
-        vif_plugging.sweep(compute)
-        _request_missing_interfaces(compute, settled)
-        vif_plugging.renew_filters(compute)
+        step()
     except (NetworkError, VirtError) as error:
         log.error("interfaces of servers not reconciled", host=compute.service_host, reason=str(error))
 
@@ -205,11 +221,14 @@ def _clear_strays(compute: Compute, guests: Sequence[str]) -> None:
     if not is_ours(compute, cloud):
         log.error("guests of another cloud ignored", home=str(compute.home), guests=len(strays), file=MARK)
         return
-    for server_id in strays:
-        with contextlib.suppress(VirtError):
-            compute.driver.delete(server_id)
-            log.info("remains of a server deleted", server=server_id)
+    one_by_one.each("deletion of remains", strays, lambda server_id: _delete(compute, server_id))
     departed_servers.end_strays(compute, away)
+
+
+def _delete(compute: Compute, server_id: str) -> None:
+    with contextlib.suppress(VirtError):
+        compute.driver.delete(server_id)
+        log.info("remains of a server deleted", server=server_id)
 
 
 def _unmount_strays(compute: Compute, guests: Set[str]) -> None:

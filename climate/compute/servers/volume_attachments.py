@@ -8,7 +8,7 @@ from uuid import uuid4
 import structlog
 from sqlalchemy import Connection
 
-from climate.compute import volume_directory, volumes
+from climate.compute import one_by_one, volume_directory, volumes
 from climate.compute.context import Compute
 from climate.compute.errors import BadRequest, Busy, Conflict, NotFound, StaleToken, VirtError
 from climate.compute.models.server import REWIRE, SHELVED_OFFLOADED, WISHES, Server
@@ -111,10 +111,13 @@ def drop(compute: Compute, pool: str, token: int, *, keep: bool) -> None:
 
 def _detach_all(compute: Compute, server_ids: Mapping[str, str]) -> None:
     """Request that volumes are detached from their servers."""
-    for volume_id, server_id in server_ids.items():
+
+    def detach_one(volume_id: str) -> None:
         with suppress(Conflict, NotFound):  # it has another task or is gone: the next attempt retries
             by = {"project_id": "", "user_id": "climate", "request_id": f"req-{uuid4()}"}
-            detach(compute, Requester(server_id, None, by), volume_id)
+            detach(compute, Requester(server_ids[volume_id], None, by), volume_id)
+
+    one_by_one.each("detachment of volumes", server_ids, detach_one)
 
 
 def of_server(compute: Compute, server_id: str, project_id: str | None = None) -> list[Volume]:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from sqlalchemy import Connection, text
+from structlog.testing import capture_logs
 
 from climate.compute.cells import neighbours
 from climate.compute.cells.builds import scheduler, start
@@ -188,3 +189,18 @@ def test_changes_are_taken_with_their_versions(tree: ServerTree) -> None:
         again = changes.next_versions(conn, [server.id])
         assert again[server.id]["version"] > versions[server.id]["version"]
         assert changes.take(conn, 1000) == ({}, {})
+
+
+def test_a_message_that_cannot_be_read_keeps_no_other_from_being_processed(cells: Tree) -> None:
+    calls: list[str] = []
+    cells.handlers = Handlers({"note": lambda context, message, kwargs: calls.append(context.name)})
+    with cells["top"].engine.begin() as conn:
+        for _ in range(2):
+            send.cast(cells["top"], conn, "top", "note", {})
+        conn.execute(
+            text("UPDATE compute_cell_inbox SET body = '{' WHERE id = (SELECT min(id) FROM compute_cell_inbox)")
+        )
+    with capture_logs() as logged:
+        inbox.work(cells["top"], cells.handlers, "targeted")
+    assert calls == ["top"]
+    assert [one["event"] for one in logged if one["log_level"] == "error"] == ["messages of cells: failed"]

@@ -5,13 +5,15 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from sqlalchemy import text
+from structlog.testing import capture_logs
 
 from climate.compute.errors import Busy, Conflict, NoValidHost, StaleToken
 from climate.compute.migrations import cold_migration, host_drain
 from climate.compute.models.node import FREEPOOL
 from climate.compute.models.server import ACTIVE, PAUSE, PAUSED, VERIFY_RESIZE, Server
 from climate.compute.reservations import pools as lending
-from climate.compute.servers import actions
+from climate.compute.servers import actions, resize
 from climate.compute.store.servers import migration_lists
 from climate.compute.virt.multi_node import MultiNodeDriver
 from tests.compute.cloud_factory import Place, node, place
@@ -58,6 +60,84 @@ def test_one_that_cannot_go_does_not_keep_the_others(here: Place) -> None:
     tended(here, "maintenance")
     assert here.look(stays.id).node == "n1"
     assert here.look(goes.id).status == VERIFY_RESIZE
+
+
+def test_one_that_cannot_be_read_does_not_keep_the_others(here: Place) -> None:
+    broken, goes = on_n1(here, 2)
+    spoil(here, broken)
+    lending.place(here.compute, "n1", "maintenance", 1)
+    tended(here, "maintenance")
+    assert here.look(goes.id).status == VERIFY_RESIZE
+    tended(here, "maintenance")
+    assert here.look(goes.id).status == ACTIVE
+
+
+def test_one_that_cannot_be_read_keeps_no_other_from_being_confirmed(here: Place) -> None:
+    made = on_n1(here, 2)
+    for server in made:
+        host_drain.move(here.compute, server.id, "n1", 1)
+    here.settle()
+    broken, whole = sorted((here.look(server.id) for server in made), key=lambda server: server.id)
+    spoil(here, broken)
+    tended(here)
+    assert (whole.status, here.look(whole.id).status) == (VERIFY_RESIZE, ACTIVE)
+
+
+def test_a_hundred_that_cannot_go_keep_no_other_node_from_its_turn(here: Place) -> None:
+    (stays,) = on_n1(here, 1)
+    goes = here.boot_one(zone="nova::n2", admin=True)
+    spoil(here, stays)
+    copies(here, stays, 110)
+    for name in ("n1", "n2"):
+        lending.place(here.compute, name, "draining", 1)
+    with capture_logs():
+        tended(here, "draining")
+    assert here.look(goes.id).status == VERIFY_RESIZE
+
+
+@pytest.mark.parametrize("seconds", [0, 60])
+def test_a_hundred_that_cannot_be_confirmed_keep_no_other_from_its_turn(here: Place, seconds: int) -> None:
+    """By the drain that moved them, and after the time of a confirmation."""
+    stays, goes = on_n1(here, 2)
+    for server in (stays, goes):
+        host_drain.move(here.compute, server.id, "n1", 1)
+    here.settle()
+    spoil(here, stays)
+    copies(here, stays, 110)
+    with here.compute.engine.begin() as conn:
+        conn.execute(text("UPDATE compute_servers SET updated_at = updated_at - interval '1 hour'"))
+    with capture_logs():
+        for _ in range(20):
+            if here.look(goes.id).status != VERIFY_RESIZE:
+                break
+            if seconds:
+                resize.confirm_waiting(replace(here.compute, confirm_seconds=seconds))
+            else:
+                tended(here)
+    assert here.look(goes.id).status == ACTIVE
+
+
+def copies(here: Place, server: Server, count: int) -> None:
+    """Insert rows like that of a server, with lower ids than any other."""
+    with here.compute.engine.begin() as conn:
+        columns = list(conn.scalars(text(_COLUMNS)))
+        others = ", ".join(f'"{name}"' for name in columns if name != "id")
+        made = "overlay(CAST(gen_random_uuid() AS text) PLACING '00000000' FROM 1)"
+        copy = (
+            f"INSERT INTO compute_servers (id, {others}) SELECT CAST({made} AS uuid), {others} FROM compute_servers s"
+        )
+        conn.execute(text(f"{copy}, generate_series(1, :count) WHERE s.id = :id"), {"count": count, "id": server.id})
+
+
+_COLUMNS = """
+    SELECT column_name FROM information_schema.columns WHERE table_name = 'compute_servers' AND is_generated = 'NEVER'
+"""
+
+
+def spoil(here: Place, server: Server) -> None:
+    """Leave a row behind that no release can read."""
+    with here.compute.engine.begin() as conn:
+        conn.execute(text("UPDATE compute_servers SET flavor = '{}' WHERE id = :id"), {"id": server.id})
 
 
 def test_what_an_owner_is_asked_about_is_not_confirmed_for_him(here: Place) -> None:

@@ -27,6 +27,7 @@ from climate.compute.network.allocation.bundled_allocator import BookAllocator
 from climate.compute.network.allocation.messages import Answer, allocation_body
 from climate.compute.network.allocation.queue import MemoryQueue, Request
 from climate.compute.servers.interfaces import interfaces as addressing
+from climate.compute.store.networks import allocator_messages
 from tests.compute.network import allocation_queues
 from tests.compute.network.conftest import Cloud
 from tests.compute.network.recorded_network import ONE, TWO, Books
@@ -290,6 +291,39 @@ def test_what_an_allocator_fails_at_is_sent_again_before_what_came_later(cloud: 
     assert seen.told == []
     allocation_queues.deliver(there, allocator=seen)
     assert [what.server_id for _, what in seen.told] == gone
+
+
+@pytest.mark.parametrize(
+    "change", ["method = 'eat'", "body = '{}'", "body = '[]'", 'body = \'{"server_id": 1, "addresses": 2}\'']
+)
+def test_a_notification_that_cannot_be_read_is_set_aside(cloud: Cloud, change: str) -> None:
+    there = cloud_of(cloud, Trouble())
+    damaged, whole = (there.boot()[0].id for _ in range(2))
+    there.delete(damaged)
+    with there.compute.engine.begin() as conn:
+        conn.exec_driver_sql(f"UPDATE compute_network_messages SET {change}")
+    there.delete(whole)
+    seen: Any = Remembering()
+    with capture_logs() as logged:
+        allocation_queues.deliver(there, allocator=seen)
+    assert [what.server_id for _, what in seen.told] == [whole]
+    assert [one["method"] for one in logged if "set aside" in one["event"]]
+    assert there.place.count("compute_network_messages") == 0
+
+
+def test_many_notifications_of_one_network_keep_none_of_another_from_its_turn(cloud: Cloud) -> None:
+    there = cloud_of(cloud, Trouble())
+    (first,) = there.listed()
+    (second,) = there.served("two", "10.1.0.0/29")
+    many = [
+        (first.id, "deallocate_for_instance", {"server_id": str(number), "addresses": []}) for number in range(1000)
+    ]
+    last = (second.id, "deallocate_for_instance", {"server_id": "last", "addresses": []})
+    with there.compute.engine.begin() as conn:
+        allocator_messages.write(conn, [*many, last])
+    with there.compute.engine.connect() as conn:
+        found = allocator_messages.of_host(conn, ONE)
+    assert [one.body["server_id"] for one in found] == [*map(str, range(999)), "last"]
 
 
 def test_whoever_claims_the_network_of_a_dead_host_gets_the_messages_that_it_missed(cloud: Cloud) -> None:

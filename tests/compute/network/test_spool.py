@@ -109,3 +109,12 @@ def test_only_what_was_read_goes_with_the_folder(files: dnsmasq.Files) -> None:
     spool.forget(["17-1"])
     spool.remove()
     assert not files.spool.exists()
+
+
+def test_what_cannot_be_read_is_set_aside(files: dnsmasq.Files, caplog: pytest.LogCaptureFixture) -> None:
+    called(files, "add", "02:16:3e:33:44:55", "10.0.0.3")
+    (files.spool / "0-broken").mkdir()
+    for _ in range(2):
+        assert [event.what for event in Spool(files.spool).read()] == [DhcpAction.LEASED]
+    assert caplog.text.count("set aside") == 1
+    assert (files.spool / ".damaged-0-broken").is_dir()

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 from sqlalchemy import text
+from structlog.testing import capture_logs
 
 from climate.compute.errors import BadRequest, Busy, Conflict, NoValidHost, QuotaExceeded, VirtError
 from climate.compute.models.image import Image
@@ -148,3 +149,14 @@ def test_an_address_that_is_added_meanwhile_does_not_get_in_the_way(here: Place)
             await_so(lambda: here.count("pg_stat_activity", WAITS) > 0, 30, "the other's waiting")
             assert servers.get(conn, server.id, lock=True) is not None
         assert len(adds.result(30).addresses) == 2
+
+
+def test_a_server_that_cannot_be_read_keeps_no_other_from_its_confirmation(here: Place) -> None:
+    broken, whole = sorted((resized(here, here.boot_one()) for _ in range(2)), key=lambda server: server.id)
+    with here.compute.engine.begin() as conn:
+        conn.execute(text("UPDATE compute_servers SET updated_at = updated_at - interval '1 hour'"))
+        conn.execute(text("UPDATE compute_servers SET flavor = '{}' WHERE id = :id"), {"id": broken.id})
+    with capture_logs() as seen:
+        resize.confirm_waiting(replace(here.compute, confirm_seconds=60))
+    assert here.look(whole.id).status == ACTIVE
+    assert [one["item"] for one in seen if one["log_level"] == "error"] == [broken.id]

@@ -14,6 +14,7 @@ import structlog
 from sqlalchemy import Connection
 
 from climate import strict_json
+from climate.compute import one_by_one
 from climate.compute.cells.errors import BadMessage, CellError, Postpone
 from climate.compute.cells.messaging import messages, outbox, routing, signing
 from climate.compute.cells.messaging.dispatch import CellContext, Effect, Handlers, Outcome, arrive, process, refuse
@@ -125,12 +126,15 @@ def work(compute: Compute, handlers: Handlers, kind: str, pipeline: Pipeline | N
         now = here.now if here is not None else compute.now(conn)
         taken = cell_messages.take_arrived(conn, kind, now, LEASE, BATCH)
         links = (here or read(compute, conn)).links if taken else None
-    for arrived in taken:
+
+    def finish_one(arrived: Arrived) -> None:
         message = messages.from_json(arrived.body)
         if arrived.sender:
             message = message.arrived(compute.cells.name, compute.cells.max_hop_count)
         if links is not None:
             finish(compute, handlers, Task(arrived, message, links), pipeline)
+
+    one_by_one.each("messages of cells", taken, finish_one, lambda arrived: arrived.delivery)
     return len(taken)
 
 

@@ -81,14 +81,14 @@ def _report(
 ) -> None:
     if not ids:
         return
-    there = cell_changes.read(conn, list(ids))
+    there, unreadable = cell_changes.read(conn, list(ids))
     zone = compute.rules.options.default_zone
     reports = [
         server_report.written(server, zone, {**versions[server.id], "changed_at": ids[server.id]}) for server in there
     ]
     for part in _parts(reports):
         tell(conn, UPDATE, {"instances": part})
-    gone = sorted(set(ids) - {server.id for server in there})
+    gone = sorted(set(ids) - {server.id for server in there} - unreadable)
     if gone:
         cell_changes.gone(conn, gone, compute.now(conn))
         tell(conn, DESTROY, {"instances": gone})

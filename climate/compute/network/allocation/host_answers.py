@@ -1,10 +1,12 @@
 """Host side of the allocation queue: answers requests, and delivers notifications to the allocator."""
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import structlog
 
+from climate.compute import one_by_one
 from climate.compute.context import Compute
 from climate.compute.errors import ComputeError, NetworkUnavailable
 from climate.compute.network.allocation import allocator as port
@@ -70,19 +72,25 @@ def deliver(compute: Compute, allocator: NetworkAllocator) -> None:
 def reconcile(compute: Compute, allocator: NetworkAllocator) -> None:
     """Send an allocator the recorded addresses of this host's networks, so that it releases lost grants."""
     with reading(compute.engine) as conn:
-        in_use = {
-            one.id: granted_fixed_ips.recorded(conn, one.id) for one in network_rows.own(conn, compute.network_host)
-        }
-    for network_id, servers in in_use.items():
-        try:
-            allocator.reconcile(InUse(network_id, servers))
-        except Exception:
-            log.exception("an allocator failed", method="reconcile", network=network_id)
+        own = [one.id for one in network_rows.own(conn, compute.network_host)]
+
+    def reconcile_one(network_id: str) -> None:
+        with reading(compute.engine) as conn:
+            servers = granted_fixed_ips.recorded(conn, network_id)
+        allocator.reconcile(InUse(network_id, servers))
+
+    one_by_one.each("reconciliation of an allocator", own, reconcile_one)
 
 
 def _handed(allocator: NetworkAllocator, message: AllocatorMessage) -> bool:
     try:
-        _hand(allocator, message)
+        act = _call(allocator, message)
+    except (WireError, KeyError, TypeError, AttributeError) as error:
+        said = {"message": message.id, "method": message.method, "network": message.network_id}
+        log.error("notification of an allocator set aside: it cannot be read", error=str(error)[:200], **said)
+        return True
+    try:
+        act()
     except Exception:
         log.exception(
             "allocator failed: the notification is retried", method=message.method, network=message.network_id
@@ -91,18 +99,21 @@ def _handed(allocator: NetworkAllocator, message: AllocatorMessage) -> bool:
     return True
 
 
-def _hand(allocator: NetworkAllocator, message: AllocatorMessage) -> None:
+def _call(allocator: NetworkAllocator, message: AllocatorMessage) -> Callable[[], object]:
+    """Return the call of an allocator that a message stands for. Raises errors for one that cannot be read."""
     network_id, body = message.network_id, message.body
     if message.method == port.CANCEL:
-        allocator.cancel_allocation(allocation_of(body))
-    elif message.method == port.DEALLOCATE:
-        allocator.deallocate_for_instance(_release(network_id, body))
-    elif message.method == port.REMOVE:
-        allocator.remove_fixed_ip_from_instance(_release(network_id, body))
-    elif message.method == port.ASSOCIATE:
-        allocator.associate_floating_ip(Translation(network_id, body["floating"], body["fixed"]))
-    elif message.method == port.DISASSOCIATE:
-        allocator.disassociate_floating_ip(Translation(network_id, body["floating"], body["fixed"]))
+        return partial(allocator.cancel_allocation, allocation_of(body))
+    if message.method == port.DEALLOCATE:
+        return partial(allocator.deallocate_for_instance, _release(network_id, body))
+    if message.method == port.REMOVE:
+        return partial(allocator.remove_fixed_ip_from_instance, _release(network_id, body))
+    translation = Translation(network_id, body["floating"], body["fixed"])
+    if message.method == port.ASSOCIATE:
+        return partial(allocator.associate_floating_ip, translation)
+    if message.method == port.DISASSOCIATE:
+        return partial(allocator.disassociate_floating_ip, translation)
+    raise WireError(f"an allocator has no method {message.method[:40]}")
 
 
 def _release(network_id: str, body: Mapping[str, Any]) -> Release:

@@ -14,15 +14,17 @@ from typing import TypeVar
 import structlog
 from sqlalchemy import Connection
 
+from climate.compute import one_by_one
 from climate.compute.context import Compute
 from climate.compute.errors import NetworkError
 from climate.compute.models.hostnames import hostname
 from climate.compute.network import fixed_ips as fixed
 from climate.compute.network import managers
 from climate.compute.network.allocation.allocator import GRANT_SECONDS
-from climate.compute.network.driver import Entry, Forward, Nat, NetworkDriver, Served
+from climate.compute.network.driver import DhcpEvent, Entry, Forward, Nat, NetworkDriver, Served
 from climate.compute.network.models import Network
 from climate.compute.network.service import claiming
+from climate.compute.store import db_errors
 from climate.compute.store.networks import fixed_ips as addresses
 from climate.compute.store.networks import floating_ips as floating_rows
 from climate.compute.store.networks import network_hosts
@@ -32,6 +34,9 @@ from climate.database.connections import alone, reading
 log = structlog.get_logger(__name__)
 
 T = TypeVar("T")
+
+WORK = "network service"
+"""Name of the work in the log."""
 
 SERVED_BETWEEN_BEATS = 10
 """Number of networks served between two heartbeats."""
@@ -54,8 +59,8 @@ def run_round(compute: Compute, *, thorough: bool = False) -> None:
     """
     driver = compute.wires.on(compute.network_netns)
     work = claiming.beat_and_look(compute)
-    claimed = claiming.claim(compute) if work.unserved else None
-    _note(compute, driver)
+    claimed = work.unserved and _is_claimed(compute)
+    one_by_one.attempt(WORK, "DHCP events", partial(_note, compute, driver))
     if not (thorough or claimed or work.called or work.overdue):
         return
     with alone(compute.engine) as conn:
@@ -74,28 +79,66 @@ def run_round(compute: Compute, *, thorough: bool = False) -> None:
             network_hosts.call(conn, [compute.network_host])
 
 
+def _is_claimed(compute: Compute) -> bool:
+    """Claim a network if there is one; return whether one was claimed."""
+    claimed: list[Network | None] = []
+    one_by_one.attempt(WORK, "claim of a network", lambda: claimed.append(claiming.claim(compute)))
+    return any(claimed)
+
+
 def _note(compute: Compute, driver: NetworkDriver) -> None:
     """Record events of DHCP clients; the driver repeats them until they are acknowledged."""
     happened = _found(driver.happened, "DHCP events cannot be read", compute)
     if not happened:
         return
-    with compute.engine.begin() as conn:
-        now = compute.now(conn)
-        for one in happened:
-            fixed.note(conn, one, now)
     _found(
-        partial(driver.forget, [one.key for one in happened]),
+        partial(driver.forget, _noted(compute, happened)),
         "DHCP events not acknowledged: they will be repeated",
         compute,
     )
 
 
-def _found(ask: Callable[[], T], trouble: str, compute: Compute) -> T | None:
+def _noted(compute: Compute, happened: Sequence[DhcpEvent]) -> list[str]:
+    """Record events together, or one by one if one of them fails; return the keys of those to acknowledge."""
+    failed: list[DhcpEvent] = []
     try:
-        return ask()
-    except NetworkError as error:
-        log.error(trouble, host=compute.network_host, reason=str(error))
-        return None
+        _note_all(compute, happened)
+    except Exception as error:
+        if db_errors.unusable(error):
+            raise
+        log.warning("DHCP events recorded one by one", host=compute.network_host, reason=type(error).__name__)
+        failed = one_by_one.each("record of DHCP events", happened, partial(_note_one, compute), lambda one: one.key)
+    return [one.key for one in happened if one not in failed]
+
+
+def _note_all(compute: Compute, happened: Sequence[DhcpEvent]) -> None:
+    with compute.engine.begin() as conn:
+        now = compute.now(conn)
+        for one in happened:
+            fixed.note(conn, one, now)
+
+
+def _note_one(compute: Compute, happened: DhcpEvent) -> None:
+    """Record an event. A damaged one is logged with its content, and not repeated."""
+    try:
+        _note_all(compute, [happened])
+    except Exception as error:
+        if not db_errors.is_invalid_value(error):
+            raise
+        log.error("DHCP event set aside: it is damaged", host=compute.network_host, said=repr(happened)[:300])
+
+
+def _found(ask: Callable[[], T], trouble: str, compute: Compute) -> T | None:
+    found: list[T] = []
+
+    def act() -> None:
+        try:
+            found.append(ask())
+        except NetworkError as error:
+            log.error(trouble, host=compute.network_host, reason=str(error))
+
+    one_by_one.attempt(WORK, trouble, act)
+    return found[0] if found else None
 
 
 def _time_out(compute: Compute, conn: Connection) -> bool:
@@ -111,7 +154,7 @@ def _serve(compute: Compute, driver: NetworkDriver, *, thorough: bool) -> str:
     """Reconcile the host with the database; return the first problem. A failure does not stop the other steps."""
     wanted = _wanted(compute)
     # Translation comes first, because it separates the bridges of networks.
-    reason = _tried("translation", partial(driver.translate, _translation(compute, wanted)))
+    reason = _tried("translation", lambda: driver.translate(_translation(compute, wanted)))
     trouble = [reason] if reason else []
     served = {} if thorough else _unchanged(compute, driver, wanted)
     left = [network for network in wanted.networks if network.id not in served]
@@ -134,11 +177,17 @@ def _serve(compute: Compute, driver: NetworkDriver, *, thorough: bool) -> str:
 
 
 def _tried(what: str, step: Callable[[], None]) -> str | None:
-    try:
-        step()
-    except NetworkError as error:
-        return f"{what}: {error}"
-    return None
+    """Take a step; return None, or the reason of its failure. Raises errors of a database that is away."""
+    reasons: list[str] = []
+
+    def act() -> None:
+        try:
+            step()
+        except NetworkError as error:
+            reasons.append(str(error))
+
+    unexpected = one_by_one.attempt(WORK, what, act)
+    return next((f"{what}: {reason}" for reason in (*reasons, unexpected) if reason is not None), None)
 
 
 def _leave(driver: NetworkDriver, keep: Collection[str]) -> None:
@@ -176,7 +225,13 @@ def _served(compute: Compute, network: Network, wanted: DesiredState) -> Served 
 
 def _unchanged(compute: Compute, driver: NetworkDriver, wanted: DesiredState) -> dict[str, Network]:
     """Return the networks that are served correctly."""
-    asked = [made for network in wanted.networks if (made := _served(compute, network, wanted)) is not None]
+    asked: list[Served] = []
+
+    def ask(network: Network) -> None:
+        made = _served(compute, network, wanted)
+        asked.extend([made] if made is not None else [])
+
+    one_by_one.each(WORK, wanted.networks, ask, lambda network: network.label)
     unchanged = _found(partial(driver.unchanged, asked), "checking all networks of this host", compute)
     return {network.id: network for network in wanted.networks if network.id in (unchanged or ())}
 

@@ -4,13 +4,15 @@ All steps are idempotent, as the methods of the drivers are.
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from ipaddress import IPv4Interface, IPv4Network, IPv6Address, IPv6Interface
 from typing import Protocol
 
 from sqlalchemy import Connection, Engine
 
+from climate.compute import one_by_one
 from climate.compute.context import Compute
 from climate.compute.errors import NetworkError, VirtError
 from climate.compute.linux import netns
@@ -146,11 +148,28 @@ def renew_filters(compute: Compute, server_id: str | None = None) -> None:
         on = {vif_id: node for vif_id, _, node in fixed_ips.vifs_on(conn, compute.service_host)} if vifs else {}
         rules = port_filters.of_vifs(conn, compute.network, vifs)
         routed = {vif.id: _routed(conn, vif) for vif in vifs}
-    for vif in vifs:
-        if on.get(vif.id) in nodes:
-            socket = _socket(compute, on[vif.id])
-            wanted = replace(_plug(compute, socket, vif, up=True), ranges=routed[vif.id], rules=rules[vif.id])
-            socket.driver.guard(wanted)
+
+    def renew(vif: Vif) -> None:
+        socket = _socket(compute, on[vif.id])
+        wanted = replace(_plug(compute, socket, vif, up=True), ranges=routed[vif.id], rules=rules[vif.id])
+        socket.driver.guard(wanted)
+
+    _all_of((f"interface {vif.id}", partial(renew, vif)) for vif in vifs if on.get(vif.id) in nodes)
+
+
+def _all_of(steps: Iterable[tuple[str, Callable[[], object]]]) -> None:
+    """Take all steps, also after one has failed; then raise NetworkError with the reasons."""
+    reasons: list[str] = []
+
+    def take(step: Callable[[], object]) -> None:
+        try:
+            step()
+        except NetworkError as error:
+            reasons.append(str(error))
+
+    one_by_one.steps("interfaces", ((name, partial(take, step)) for name, step in steps))
+    if reasons:
+        raise NetworkError("; ".join(reasons))
 
 
 def sweep(compute: Compute) -> None:
@@ -173,13 +192,16 @@ def sweep_hosts(compute: Networking, nodes: Mapping[str, str | None]) -> None:
         vifs = _vifs_with_plugs(conn, there.values())
         gone = _deleted_networks(conn, there.values())
         strays = sorted(set(spaces) - servers.known(conn, spaces)) if there and spaces else []
-    for host, standing in there.items():
+
+    def clear(host: str | None) -> None:
         # Interfaces of nodes of another service on the same host are skipped.
         kept = {interface_name(vif) for vif, node in vifs if node is not None and nodes.get(node, host) == host}
-        driver = compute.wires.on(host)
-        _clear(driver, standing.plugs - kept, strays, standing.networks & gone)
-        for network_id in sorted(standing.networks - standing.served - gone):
-            driver.spare(network_id)
+        driver, standing = compute.wires.on(host), there[host]
+        unused = standing.networks - standing.served - gone
+        steps = _clearing(driver, standing.plugs - kept, strays, standing.networks & gone)
+        _all_of([*steps, *((network_id, partial(driver.spare, network_id)) for network_id in sorted(unused))])
+
+    _all_of((host or "this host", partial(clear, host)) for host in there)
 
 
 def _vifs_with_plugs(conn: Connection, standing: Iterable[ExistingResources]) -> list[tuple[str, str | None]]:
@@ -194,13 +216,13 @@ def _deleted_networks(conn: Connection, standing: Iterable[ExistingResources]) -
     return set(networks) - network_rows.by_ids(conn, networks).keys() if networks else set()
 
 
-def _clear(driver: NetworkDriver, plugs: Iterable[str], server_ids: Iterable[str], networks: Iterable[str]) -> None:
-    for name in sorted(plugs):
-        driver.unplug(name)
-    for server_id in server_ids:
-        driver.drop_netns(netns_of(server_id))
-    for network_id in sorted(networks):
-        driver.remove(network_id)
+def _clearing(
+    driver: NetworkDriver, plugs: Iterable[str], server_ids: Iterable[str], networks: Iterable[str]
+) -> Iterator[tuple[str, Callable[[], object]]]:
+    """Yield the steps that remove interfaces, namespaces and networks from a host."""
+    yield from ((name, partial(driver.unplug, name)) for name in sorted(plugs))
+    yield from ((server_id, partial(driver.drop_netns, netns_of(server_id))) for server_id in server_ids)
+    yield from ((network_id, partial(driver.remove, network_id)) for network_id in sorted(networks))
 
 
 def lacking(compute: Compute) -> set[str]:

@@ -6,6 +6,7 @@ from datetime import datetime
 from sqlalchemy import Connection, Row, delete, exists, func, select, text, update
 from sqlalchemy.dialects.postgresql import insert
 
+from climate.compute import one_by_one
 from climate.compute.models.server import Server
 from climate.compute.store.columns import in_array
 from climate.compute.store.servers.servers import COLUMNS, FROM, server_of
@@ -132,9 +133,12 @@ def _version(row: Row[*tuple[object, ...]]) -> Version:
     return {"version": row.version, "command": row.command, "refusal": row.refusal}
 
 
-def read(conn: Connection, ids: Sequence[str]) -> list[Server]:
-    """Return the existing servers of these ids."""
-    return [server_of(row) for row in conn.execute(_SERVERS, {"ids": list(ids)}).mappings()]
+def read(conn: Connection, ids: Sequence[str]) -> tuple[list[Server], set[str]]:
+    """Return the existing servers of these ids, and the ids of those whose rows cannot be read."""
+    there: list[Server] = []
+    rows = {str(row["id"]): row for row in conn.execute(_SERVERS, {"ids": list(ids)}).mappings()}
+    failed = one_by_one.each("report of servers", rows, lambda server_id: there.append(server_of(rows[server_id])))
+    return there, set(failed)
 
 
 def gone(conn: Connection, ids: Sequence[str], now: datetime) -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, delete, select, text
+from sqlalchemy import Connection, delete, func, select, text
 
 from climate.compute.store.tables.networks import network_messages, networks
 
@@ -52,16 +52,16 @@ def write(conn: Connection, messages: Sequence[tuple[str, str, Mapping[str, obje
 
 
 def of_host(conn: Connection, host: str) -> list[AllocatorMessage]:
-    """Return the messages to the allocator of a host, in the order of the changes."""
+    """Return the messages to the allocator of a host, in the order of the changes; if many, some of each network."""
     own = network_messages.c
     query = (
         select(own.id, own.network_id, own.method, own.body)
         .join(networks, networks.c.id == own.network_id)
         .where(networks.c.host == host)
-        .order_by(own.id)
+        .order_by(func.row_number().over(partition_by=own.network_id, order_by=own.id), own.id)
         .limit(1000)
     )
-    return [AllocatorMessage(*row) for row in conn.execute(query)]
+    return sorted((AllocatorMessage(*row) for row in conn.execute(query)), key=lambda message: message.id)
 
 
 def done(conn: Connection, message_id: int) -> None:

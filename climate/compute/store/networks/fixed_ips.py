@@ -269,7 +269,7 @@ def waiting(conn: Connection, host: str) -> list[Waiting]:
         .join(tables.networks, tables.networks.c.id == own.network_id)
         .where(tables.networks.c.host == host)
         .where(own.server_id.is_not(None), own.vif_id.is_(None), own.grant_id.is_(None))
-        .order_by(own.changed_at)
+        .order_by(func.random())  # those that cannot be released keep no other from its turn
         .limit(500)
     )
     return [

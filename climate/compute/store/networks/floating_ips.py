@@ -38,11 +38,11 @@ _ALLOCATE = text("""
     RETURNING id::text
 """)
 
-# The pool's network contains it, except for both ends and the gateway; wait for a concurrent deletion of the pool.
+# The pool's network contains it, except for both ends and the gateway; wait for concurrent changes of the pool.
 _MAKE = text("""
     INSERT INTO compute_floating_addresses (pool_id, address, project_id, description, changed_at, single)
     SELECT p.id, CAST(:address AS inet), :project_id, :description, :now, true
-    FROM (SELECT id, cidr, gateway FROM compute_floating_pools WHERE id = CAST(:pool_id AS uuid) FOR KEY SHARE) AS p
+    FROM (SELECT id, cidr, gateway FROM compute_floating_pools WHERE id = CAST(:pool_id AS uuid) FOR SHARE) AS p
     WHERE CAST(:address AS inet) << p.cidr AND CAST(:address AS inet) IS DISTINCT FROM p.gateway
       AND host(CAST(:address AS inet)) NOT IN (host(network(p.cidr)), host(broadcast(p.cidr)))
     ON CONFLICT (address) DO NOTHING RETURNING id::text

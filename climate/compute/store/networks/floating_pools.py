@@ -19,14 +19,6 @@ _RANGES = text("""
     GROUP BY pool_id, island ORDER BY min(address)
 """)
 
-# Addresses that are locked here cannot be allocated until the transaction ends.
-_HELD_OF = text("""
-    SELECT host(address) FROM (SELECT address, project_id FROM compute_floating_addresses
-                               WHERE pool_id = CAST(:id AS uuid)
-                                 AND address BETWEEN CAST(:first AS inet) AND CAST(:last AS inet) FOR UPDATE) AS locked
-    WHERE project_id IS NOT NULL ORDER BY address LIMIT 1
-""")
-
 _ADD = text("""
     INSERT INTO compute_floating_addresses AS f (pool_id, address)
     SELECT CAST(:pool_id AS uuid), a.address FROM unnest(CAST(:addresses AS inet[])) AS a(address)
@@ -98,32 +90,37 @@ def alone(conn: Connection) -> None:
 
 
 def lock(conn: Connection, pool_id: str) -> None:
-    """Serialize additions to a pool until the end of the transaction."""
-    conn.execute(select(floating_pools.c.id).where(floating_pools.c.id == pool_id).with_for_update())
+    """Serialize changes of a pool's addresses until the end of the transaction.
 
-
-def keep(conn: Connection, pool_id: str) -> None:
-    """Prevent the deletion of a pool until the end of the transaction."""
-    conn.execute(
-        select(floating_pools.c.id).where(floating_pools.c.id == pool_id).with_for_update(read=True, key_share=True)
-    )
+    New addresses of projects and reservations wait as well; an allocation of an address of the pool does not.
+    """
+    # Whoever writes an address twice checks the foreign key of its pool again, with the address locked. FOR UPDATE
+    # would make that check wait for this transaction, which waits for the address.
+    conn.execute(select(floating_pools.c.id).where(floating_pools.c.id == pool_id).with_for_update(key_share=True))
 
 
 def drop_pool(conn: Connection, pool_id: str) -> None:
-    """Delete a pool without addresses."""
+    """Delete a pool without addresses, which is locked."""
     conn.execute(delete(floating_pools).where(floating_pools.c.id == pool_id))
 
 
 def add(conn: Connection, pool_id: str, addresses: Sequence[str]) -> list[str]:
-    """Add addresses to a pool; return those that were in none."""
+    """Add addresses to a pool, which is locked; return those that were in none."""
     return list(conn.execute(_ADD, {"pool_id": pool_id, "addresses": list(addresses)}).scalars())
 
 
 def remove(conn: Connection, pool_id: str, first: str, last: str) -> str | None:
-    """Remove a range of addresses from a pool; return None, or an allocated one, which prevents the removal."""
-    held: str | None = conn.execute(_HELD_OF, {"id": pool_id, "first": first, "last": last}).scalar()
+    """Remove a range of addresses from a pool, which is locked.
+
+    Return None, or an allocated address, which prevents the removal.
+    """
+    own = floating_addresses.c
+    inside = (own.pool_id == pool_id, own.address.between(first, last))
+    is_free = own.project_id.is_(None)
+    # Wait for those that are being allocated, and then look which of them are: nobody allocates the others.
+    conn.execute(select(own.id).where(*inside, is_free).order_by(own.address).with_for_update())
+    query = select(func.host(own.address)).where(*inside, ~is_free).order_by(own.address).limit(1)
+    held: str | None = conn.scalar(query)
     if held is None:
-        address = floating_addresses.c.address
-        own = floating_addresses.c.pool_id == pool_id
-        conn.execute(delete(floating_addresses).where(own, address.between(first, last)))
+        conn.execute(delete(floating_addresses).where(*inside, is_free))
     return held

@@ -13,7 +13,7 @@ _LEND = text("""
     INSERT INTO compute_floating_addresses (address, pool_id, project_id, tags, reservation, fence)
     SELECT CAST(:address AS inet), id, :project_id, CAST(:tags AS text[]), :pool, :token
     FROM (SELECT id FROM compute_floating_pools
-          WHERE id = CAST(:pool_id AS uuid) AND CAST(:address AS inet) << cidr FOR KEY SHARE) AS kept
+          WHERE id = CAST(:pool_id AS uuid) AND CAST(:address AS inet) << cidr FOR SHARE) AS kept
     ON CONFLICT (address) DO UPDATE SET fence = excluded.fence
     WHERE compute_floating_addresses.reservation = excluded.reservation
     RETURNING address

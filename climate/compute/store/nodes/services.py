@@ -125,7 +125,7 @@ _ABANDONED = (
     .where(servers.c.task.is_not(None), servers.c.task == DELETE)
     .where(or_(servers.c.worker_until.is_(None), servers.c.worker_until < bindparam("now")))
     .where(or_(services.c.forced_down, services.c.beat_at <= bindparam("beat_before")))
-    .order_by(servers.c.id)
+    .order_by(func.random())  # those that cannot be deleted keep no other from its turn
     .limit(500)
 )
 

@@ -99,7 +99,10 @@ _HERE = text("""
     WHERE s.id = ANY(CAST(:ids AS uuid[]))
 """)
 
-# One server of a node at a time, so that each is down as briefly as possible.
+MOST_AT_ONCE = 100
+"""Maximum number of servers that one round examines, chosen at random: those that fail keep no other from its turn."""
+
+# One server of a node at a time, so that each is down as briefly as possible. Nodes take turns.
 _MIGRATING = servers.alias()
 
 _LEAVING = (
@@ -112,8 +115,8 @@ _LEAVING = (
         .where(_MIGRATING.c.migration_id == migrations.c.id, migrations.c.source_node_id == nodes.c.id)
         .correlate(nodes)
     )
-    .order_by(nodes.c.id, servers.c.created_at, servers.c.id)
-    .limit(100)
+    .order_by(func.row_number().over(partition_by=nodes.c.id, order_by=func.random()), func.random())
+    .limit(MOST_AT_ONCE)
 )
 
 _LOCK_MOVES = text(Subject.SERVER_MOVES.lock("node"))
@@ -253,20 +256,23 @@ def whereabouts(conn: Connection, ids: Sequence[str]) -> list[ServerLocation]:
 
 
 def unconfirmed(conn: Connection, host: str, now: datetime, seconds: float) -> list[str]:
-    """Return servers of a service that have waited for so many seconds for confirmation."""
+    """Return servers of a service that have waited for so many seconds for confirmation, some if there are many."""
     query = (
         select(servers.c.id)
         .join(nodes, nodes.c.id == servers.c.node_id)
         .where(nodes.c.service_host == host, servers.c.status == VERIFY_RESIZE, servers.c.task.is_(None))
         .where(servers.c.updated_at < now - timedelta(seconds=seconds))
-        .order_by(servers.c.id)
-        .limit(100)
+        .order_by(func.random())
+        .limit(MOST_AT_ONCE)
     )
     return list(conn.scalars(query))
 
 
 def leaving(conn: Connection, host: str, pools: Collection[str]) -> list[str]:
-    """Return servers of a service that can leave nodes in these pools, from which no other one is migrating."""
+    """Return servers of a service that can leave nodes in these pools, from which no other one is migrating.
+
+    If there are many, some of each node.
+    """
     return list(conn.scalars(_LEAVING, {"host": host, "pools": sorted(pools)}))
 
 
@@ -288,8 +294,8 @@ def moved_by(conn: Connection, host: str, user_id: str) -> list[str]:
         .join(migrations, migrations.c.id == servers.c.migration_id)
         .where(migrations.c.source_host == host, migrations.c.user_id == user_id)
         .where(servers.c.status == VERIFY_RESIZE, servers.c.task.is_(None))
-        .order_by(servers.c.id)
-        .limit(100)
+        .order_by(func.random())
+        .limit(MOST_AT_ONCE)
     )
     return list(conn.scalars(query))
 

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlalchemy import Connection, text
+from structlog.testing import capture_logs
 
 from climate.compute.cells.servers import report_fields as server_report
 from climate.compute.cells.servers import sync
@@ -364,7 +365,7 @@ def test_any_order_and_repetition_of_reports_leads_to_the_state_of_the_child(
     for method, kwargs in messages:
         line.deliver(method, kwargs)
     with line.child.compute.engine.connect() as conn:
-        there = {server.id: seen(server) for server in changes.read(conn, [server.id for server in servers])}
+        there = {server.id: seen(server) for server in changes.read(conn, [server.id for server in servers])[0]}
     found = {server.id: line.at_top(server.id) for server in servers}
     assert {server_id: seen(server) for server_id, server in found.items() if server} == there
 
@@ -390,3 +391,20 @@ def _live(line: Line, server_id: str, step: str) -> None:
                 properties.describe(line.child.compute, server_id, {"name": "again"})
             else:
                 actions.ask(line.child.compute, server_id, step)
+
+
+def test_a_server_that_cannot_be_read_keeps_no_other_from_being_reported(line: Line) -> None:
+    broken, whole = line.child.boot_one(), line.child.boot_one()
+    with line.child.compute.engine.begin() as conn:
+        conn.execute(text("UPDATE compute_servers SET flavor = '{}' WHERE id = :id"), {"id": broken.id})
+    try:
+        with capture_logs() as logged:
+            while line.report():
+                pass
+        assert [one["item"] for one in logged if one["log_level"] == "error"] == [broken.id]
+        assert {method for method, _ in line.sent} == {sync.UPDATE}, "none is reported as deleted"
+        line.flush()
+        assert line.at_top(whole.id) is not None
+    finally:
+        with line.child.compute.engine.begin() as conn:
+            conn.execute(text("DELETE FROM compute_servers WHERE id = :id"), {"id": broken.id})

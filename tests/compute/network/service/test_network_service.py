@@ -4,6 +4,7 @@ from collections.abc import Callable
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
 
 import pytest
+from structlog.testing import capture_logs
 
 from climate.compute.errors import Conflict, NetworkError
 from climate.compute.network import fixed_ips, floating_ips, networks
@@ -447,3 +448,64 @@ def test_a_beat_takes_the_networks_of_a_host_that_falls_silent(cloud: Cloud) -> 
     there.tend(TWO)
     assert there.network(network.id).host == TWO
     assert set(there.wire(TWO).serving) == {network.id}, "it is served in the same beat"
+
+
+@pytest.mark.parametrize("network_id", ["no-id", "\0", "ffffffff-0000-4000-8000-00000000000g"])
+def test_a_damaged_event_is_set_aside_and_stops_no_network(cloud: Cloud, network_id: str) -> None:
+    there = cloud(manager="flat_dhcp")
+    network = there.served("private", "10.0.0.0/28")[0]
+    there.settle()
+    server = there.boot()[0]
+    held = there.vifs(server.id)[0]
+    address = str(held.addresses[0])
+    there.tell(DhcpAction.LEASED, network_id, "10.0.0.9", held.mac)
+    there.tell(DhcpAction.LEASED, network.id, address, held.mac)
+    with capture_logs() as seen:
+        there.tend()
+    assert told(there, network.id) == known(there, network.id) != {}
+    assert there.row(address) == (True, True, True), "the event after it was recorded"
+    assert there.wire().happened() == ()
+    (aside,) = [one for one in seen if one["event"].startswith("DHCP event set aside")]
+    assert repr(network_id) in aside["said"]
+
+
+def test_an_event_that_loses_to_others_is_recorded_later(cloud: Cloud) -> None:
+    there = cloud(manager="flat_dhcp")
+    network = there.served("private", "10.0.0.0/28")[0]
+    there.settle()
+    first, second = (there.vifs(server.id)[0] for server in there.boot(2))
+    for vif in (first, second):
+        there.tell(DhcpAction.LEASED, network.id, str(vif.addresses[0]), vif.mac)
+    with there.compute.engine.begin() as conn:
+        lock = "SELECT FROM compute_addresses WHERE host(address) = %(address)s FOR UPDATE"
+        conn.exec_driver_sql(lock, {"address": str(first.addresses[0])})
+        there.tend()
+        assert there.row(str(second.addresses[0]))[2]
+        assert len(there.wire().happened()) == 1
+    there.tend()
+    assert there.row(str(first.addresses[0]))[2]
+    assert there.wire().happened() == ()
+
+
+@pytest.mark.parametrize("verb", ["happened", "serve", "translate", "unchanged"])
+def test_an_unexpected_error_of_one_step_stops_no_other(cloud: Cloud, verb: str) -> None:
+    there = cloud(manager="flat_dhcp")
+    network = there.served("private", "10.0.0.0/28")[0]
+    there.settle()
+    there.boot(2)
+    there.wire().fails = Breaks(verb)
+    with capture_logs():
+        there.tend()
+    assert there.place.count("compute_network_calls") == (0 if verb in ("happened", "unchanged") else 1)
+    there.tend()
+    assert told(there, network.id) == known(there, network.id) != {}
+
+
+class Breaks(Fails):
+    """Fails at a verb with an error that no driver should raise."""
+
+    def __call__(self, verb: str) -> None:
+        try:
+            super().__call__(verb)
+        except NetworkError:
+            raise OSError("no such file") from None

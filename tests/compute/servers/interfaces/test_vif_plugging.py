@@ -9,7 +9,7 @@ from uuid import uuid4
 import pytest
 from sqlalchemy import text
 
-from climate.compute.errors import NetworkError
+from climate.compute.errors import NetworkError, VirtError
 from climate.compute.models.server import (
     ACTIVE,
     DELETE,
@@ -309,3 +309,24 @@ def test_a_node_without_networks_has_guests_with_addresses_on_paper(wired: Wired
     assert wired.ask(server, SUSPEND) == ["suspend"]
     assert wired.here.look(server.id).status == SUSPENDED
     assert wired.ask(server, DELETE) == ["delete"]
+
+
+def test_what_cannot_be_removed_keeps_nothing_else_in_its_place(wired: Wired) -> None:
+    wired.here.boot_one()
+    ((host, plug),) = wired.plugs()
+    net, failed = wired.net(host), list[str]()
+    for _ in range(3):
+        stray = replace(plug, vif_id=str(uuid4()))
+        net.plugs[stray.name] = stray
+
+    def fail(verb: str) -> None:
+        if verb == "unplug" and not failed:
+            failed.append(verb)
+            raise NetworkError("the device is busy")
+
+    net.fails = fail
+    with pytest.raises(VirtError, match="the device is busy"):
+        vif_plugging.sweep(wired.compute)
+    assert len(net.plugs) == 2, "the server's own, and the one that failed"
+    vif_plugging.sweep(wired.compute)
+    assert list(net.plugs) == [plug.name]

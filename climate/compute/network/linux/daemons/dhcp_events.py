@@ -2,10 +2,11 @@
 
 import logging
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from ipaddress import IPv4Address
+from itertools import islice
 from pathlib import Path
 
 from climate.compute.network.driver import DhcpAction, DhcpEvent
@@ -25,10 +26,10 @@ class Spool:
     folder: Path
 
     def read(self) -> list[DhcpEvent]:
-        """Return all events, oldest first; log and delete malformed files."""
+        """Return events, oldest first; log and delete malformed files, and set unreadable ones aside."""
         names = sorted(path.name for path in self.folder.iterdir()) if self.folder.is_dir() else []
-        ready = [name for name in names if not name.startswith(".")][:AT_ONCE]
-        return [event for name in ready if (event := self._event(name)) is not None]
+        events = (self._event(name) for name in names if not name.startswith("."))
+        return list(islice((event for event in events if event is not None), AT_ONCE))
 
     def forget(self, keys: Sequence[str]) -> None:
         """Delete the events with these keys; missing ones are ignored."""
@@ -55,5 +56,14 @@ class Spool:
             return None
         except ValueError as error:
             log.warning("DHCP event %s dropped: %s", path, error)
-            path.unlink(missing_ok=True)
-            return None
+            self._put_away(path, path.unlink)
+        except OSError as error:
+            log.warning("DHCP event %s set aside: %s", path, error)
+            self._put_away(path, lambda: path.rename(self.folder / f".damaged-{name}"))
+        return None
+
+    def _put_away(self, path: Path, act: Callable[[], object]) -> None:
+        try:
+            act()
+        except OSError as error:
+            log.warning("DHCP event %s is still there: %s", path, error)
