@@ -46,8 +46,3 @@ def unusable_value(error: BaseException) -> bool:
 def sqlstate(error: DBAPIError) -> str:
     """Return the SQLSTATE of an error, or an empty text."""
     return getattr(error.orig, "sqlstate", None) or ""
-
-
-def constraint(error: DBAPIError) -> str:
-    """Return the name of the violated constraint, or an empty text."""
-    return getattr(getattr(error.orig, "diag", None), "constraint_name", None) or ""

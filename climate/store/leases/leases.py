@@ -21,10 +21,10 @@ from sqlalchemy import (
     union,
 )
 from sqlalchemy.dialects.postgresql import aggregate_order_by
-from sqlalchemy.exc import IntegrityError
 
 from climate.database.connections import Insert
 from climate.database.sql_arrays import in_parameter
+from climate.database.violated_constraints import translated
 from climate.domain.errors import Conflict, InvalidInput, NotFound
 from climate.domain.events.event import Event
 from climate.domain.facts import AddressHold, AmountHold, Fact, Hold
@@ -33,7 +33,6 @@ from climate.domain.period import Period
 from climate.domain.policy import Caller
 from climate.domain.status import EventStatus, HoldState, LeaseStatus
 from climate.store import locks
-from climate.store.db_errors import constraint
 from climate.store.journal import journal
 from climate.store.leases import healing_waits, tampering
 from climate.store.leases import rows as lease_rows
@@ -75,13 +74,9 @@ def record_many(
     if not entries:
         return after
     pairs = [(before, lease) for (before, _), lease in zip(changes, after, strict=True)]
-    try:
-        rowless = all(before is None for before, _ in pairs)
+    rowless = all(before is None for before, _ in pairs)
+    with translated({"pk_journal": Conflict("Someone else changed the lease at the same moment")}):
         made = lease_rows.save(conn, pairs, journal.rows(entries, author), pools, rowless=rowless)
-    except IntegrityError as error:
-        if constraint(error) != "pk_journal":
-            raise
-        raise Conflict("Someone else changed the lease at the same moment") from error
     if released := _released(pairs):
         healing_waits.wake(conn, released)
     return [_with_pools(lease, made) for lease in after] if made else after
