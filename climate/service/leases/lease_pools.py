@@ -18,6 +18,7 @@ from climate.database.connections import Insert
 from climate.domain.lease import Lease, Reservation
 from climate.domain.period import Period
 from climate.domain.status import ReservationStatus
+from climate.service.round_steps import RoundSteps
 from climate.service.transaction import run
 from climate.store.leases import lease_pools
 from climate.store.leases.lease_pools import PooledReservation
@@ -84,7 +85,12 @@ def reconcile(climate: Climate) -> int:
     seen = climate.cloud.lease_pools()
     types = [name for name in climate.plugins if _describe(climate, name)]
     noted, wanted = run(climate, _read, types)
-    lacking = {one.id: wish for one in wanted if (wish := _lacks(climate, one, seen.get(str(one.id))))}
+    steps = RoundSteps("reservation aggregate not compared")
+    lacking: dict[UUID, Mapping[str, str]] = {}
+    for one in wanted:
+        with steps.item(lease_id=str(one.lease_id), reservation_id=str(one.id)):
+            if wish := _lacks(climate, one, seen.get(str(one.id))):
+                lacking[one.id] = wish
     made = _promised(climate, lacking)
     deleted = _delete_strays(climate, seen, {str(one.id) for one in wanted})
     there = {one.id: pool.id for one in wanted if (pool := seen.get(str(one.id)))} | made
