@@ -1,15 +1,17 @@
 """Steps of rounds: an item that fails is logged and counted, and keeps no other from its turn."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import structlog
 from sqlalchemy import exc
 
 from climate.cloud import CloudError, Fenced, NotYet
-from climate.domain.errors import ClimateError, DiskFull, NoVerdict, Unavailable
+from climate.domain.errors import ClimateError, DiskFull, NoVerdict, Unavailable, UnreadableLease
 from climate.store import db_errors
+
+EXPECTED = (ClimateError, CloudError, Fenced, NotYet, UnreadableLease)
+"""Errors that are logged without a traceback."""
 
 log = structlog.get_logger(__name__)
 
@@ -43,18 +45,29 @@ class RoundSteps:
     failed: int = 0
     """Number of items that failed so far."""
 
-    @contextmanager
-    def item(self, **names: object) -> Iterator[None]:
-        """Log and count an error of this item, which the log has with these names; raise what would stop all."""
-        try:
-            yield
-        except (ClimateError, CloudError, Fenced, NotYet) as error:
-            if stops_all(error):
-                raise
-            self.failed += 1
-            log.warning(self.failure, reason=str(error) or type(error).__name__, **names)
-        except Exception as error:
-            if stops_all(error):
-                raise
-            self.failed += 1
-            log.exception(self.failure, **names)
+    def item(self, **names: object) -> "RoundStep":
+        """Return the step of one item, as a context manager; the log has an error of it with these names."""
+        return RoundStep(self, names)
+
+
+@dataclass(frozen=True, slots=True)
+class RoundStep:
+    """Step of a round: logs and counts an error of its item, and raises one that would stop all."""
+
+    steps: RoundSteps
+    names: Mapping[str, object]
+
+    def __enter__(self) -> None:
+        """Begin the step."""
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> bool:
+        """Return whether the round goes on after an error."""
+        if not isinstance(error, Exception) or stops_all(error):
+            return False
+        self.steps.failed += 1
+        if isinstance(error, EXPECTED):
+            cause = error.__cause__ if isinstance(error, UnreadableLease) and error.__cause__ else error
+            log.warning(self.steps.failure, reason=str(cause) or type(cause).__name__, **self.names)
+        else:
+            log.error(self.steps.failure, exc_info=error, **self.names)
+        return True

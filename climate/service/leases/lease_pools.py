@@ -15,6 +15,7 @@ from sqlalchemy import Connection
 from climate.cloud import CloudError, LeasePool
 from climate.context import Climate
 from climate.database.connections import Insert
+from climate.domain.errors import UnreadableLease
 from climate.domain.lease import Lease, Reservation
 from climate.domain.period import Period
 from climate.domain.status import ReservationStatus
@@ -120,6 +121,8 @@ def _lacks(climate: Climate, one: PooledReservation, seen: LeasePool | None) -> 
     """Return the metadata that its aggregate lacks; None if it is complete or has hosts."""
     if not one.pending or (seen is not None and seen.wanted is None):
         return None
+    if not isinstance(one.spec, dict):
+        raise UnreadableLease(one.lease_id)
     wish = _metadata(climate, one.lease_id, one.resource_type, one.spec, one.period)
     return wish if seen is None or seen.wanted != wish else None
 
