@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from itertools import pairwise
 from pathlib import Path
@@ -11,6 +11,7 @@ from uuid import UUID
 
 from climate.context import Climate
 from climate.domain import facts
+from climate.domain.hosts.pools import Pool
 from climate.domain.lease import Lease, fold
 from climate.domain.status import EventKind, EventStatus, LeaseStatus
 from climate.store.journal import journal
@@ -102,7 +103,9 @@ def of_hosts(streams: dict[UUID, list[journal.Entry]]) -> list[str]:
     """Hosts that were handed to a lease before the lease before had given them back.
 
     By the times at which the journal was written: a fact's own time is read
-    before its transaction has seen what others did.
+    before its transaction has seen what others did. The last claim of a start counts:
+    a start that waits for the lease before is put back and claimed again. `of_lent_hosts`
+    finds hosts that an earlier claim was given too early.
     """
     lent: dict[int, list[tuple[datetime, datetime, str]]] = defaultdict(list)
     for entries in streams.values():
@@ -113,8 +116,27 @@ def of_hosts(streams: dict[UUID, list[journal.Entry]]) -> list[str]:
         ]
         if claimed and start.outcome != "MISSED":
             for host in lease.reservations[0].hosts:
-                lent[host].append((claimed[0], _given_back(lease, entries), lease.name))
+                lent[host].append((claimed[-1], _given_back(lease, entries), lease.name))
     return [f"host {host}: {a} {b}" for host, times in lent.items() for a, b in pairwise(sorted(times)) if b[0] < a[1]]
+
+
+def read_moves(climate: Climate) -> dict[UUID, list[journal.Entry]]:
+    """Host -> moves of its journal, oldest first."""
+    moves: dict[UUID, list[journal.Entry]] = defaultdict(list)
+    with climate.engine.connect() as conn:
+        for entry in journal.read_all(conn, of=facts.HostFact):
+            if isinstance(entry.fact, facts.HostMoved):
+                moves[entry.stream].append(entry)
+    return moves
+
+
+def of_lent_hosts(moves: Mapping[UUID, Sequence[journal.Entry]]) -> list[str]:
+    """Hosts that went from one reservation to another directly, by their own journals."""
+    wrong = []
+    for host, entries in moves.items():
+        lent = [entry.fact.reservation_id if entry.fact.pool == Pool.LENT else None for entry in entries]
+        wrong += [f"host {host}: {a} {b}" for a, b in pairwise(lent) if a and b and a != b]
+    return wrong
 
 
 def _given_back(lease: Lease, entries: list[journal.Entry]) -> datetime:

@@ -154,6 +154,7 @@ def _judge(stack: Stack, climate: Climate, pages: Path, traffic: Traffic, note: 
             "statuses": checks.of_statuses(everything),
             "pages": checks.of_pages(pages, everything, claims),
             "hosts lent twice at once": checks.of_hosts(streams),
+            "hosts lent from lease to lease": checks.of_lent_hosts(checks.read_moves(climate)),
             "overlaps": allocation_oracle.overlaps(allocation_oracle.in_rows(stack.database_url)),
             "still held": allocation_oracle.in_rows(stack.database_url),
             "hosts handed over or taken back not once": conn.execute(ACTIONS).all(),

@@ -111,11 +111,11 @@ class Homes:
         home = self.of(server_id)
         return State.PREPARED if (home / PREPARED).exists() and (home / disk).exists() else State.DEAD
 
-    def started(self, server_id: str, number: int) -> pids.Pid:
-        """Record the process of a guest."""
+    def started(self, server_id: str, number: int, log: str = CONSOLE) -> pids.Pid:
+        """Record the process of a guest. Raise VirtError with the last line of `log` if it has exited."""
         pid = pids.of(number)
         if pid is None:
-            raise VirtError(f"the process of server {server_id} exited immediately{self.last_words(server_id)}")
+            raise VirtError(f"the process of server {server_id} exited immediately{self.last_words(server_id, log)}")
         try:
             pids.write(self.of(server_id) / PID, pid)
         except OSError:

@@ -104,9 +104,10 @@ class Bubble:
             netns.inside(guest.netns, lambda: processes.spawn(argv, environment, source, log.fileno(), passed))
             writer.close()
             try:
-                return homes.started(guest.id, _child(reader))
+                number = _child(reader)
             except VirtError as error:
                 raise VirtError(f"{error}{homes.last_words(guest.id)}") from error
+            return homes.started(guest.id, number)
 
     def attach(self, home: Path, guest: Guest, pid: processes.Pid | None) -> None:
         """Bind volumes into a running container; a starting one gets them as options."""

@@ -291,7 +291,7 @@ class QemuDriver:
             machine = Machine(program_path(PROGRAM), accelerator(self.accel), home, monitor.fileno(), memory, taps)
             passed = [monitor.fileno(), *taps.values(), *(() if memory is None else (memory,))]
             number = processes.spawn(command(machine, guest), environment, nothing.fileno(), log.fileno(), passed)
-        self.homes.started(guest.id, number)
+        self.homes.started(guest.id, number, LOG)
 
     def _go_on(self, server_id: str) -> None:
         # Saved memory is only valid for an unchanged disk, so delete it before the first write.
