@@ -62,7 +62,7 @@ def readable_listing(
     part: RequestedPage,
     body_of: Callable[[UUID, Shown], dict[str, object]],
 ) -> dict[str, object]:
-    """Return the answer with the readable rows, given by their ids; the header Warning tells of the others.
+    """Return the answer with the readable rows, given by their ids; the header Warning names the others.
 
     A page may have fewer rows than its limit, or none: its link leads on from its last row, readable or not.
     """

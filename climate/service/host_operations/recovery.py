@@ -69,15 +69,15 @@ def bring_back(climate: Climate, hosts: Collection[int], back: Return) -> frozen
     portion = sorted(hosts, key=lambda host: climate.chance())[:MOST_AT_ONCE]
     returning_hosts = run(climate, _find_returning, climate, portion)
     lease_pools = cache(lambda: frozenset(climate.cloud.pools()))
-    steps, returned = RoundSteps("host return postponed"), set[int]()
+    steps = RoundSteps("host return postponed")
     try:
-        for returning in returning_hosts:
-            with steps.item(host=returning.place.name):
-                if _return_host(climate, returning, back, lease_pools):
-                    returned.add(returning.place.host)
+        return frozenset(
+            returning.place.host
+            for returning in returning_hosts
+            if _return_host(climate, steps, returning, back, lease_pools)
+        )
     finally:
         run(climate, pool_membership.leave, [returning.place.host for returning in returning_hosts])
-    return frozenset(returned)
 
 
 def _find_returning(conn: Connection, climate: Climate, hosts: Collection[int]) -> list[_Returning]:
@@ -109,11 +109,15 @@ def _last(conn: Connection, present: Collection[HostPlace]) -> Mapping[int, Leas
     return {host: known.get(of) if of else None for host, of in by_host.items() if of is None or of in known}
 
 
-def _return_host(climate: Climate, returning: _Returning, back: Return, lease_pools: LeasePools) -> bool:
-    """Return whether the host returned."""
-    if returning.running and not returning.running.shared:
-        return _lent(climate, returning, back, lease_pools)
-    return _home(climate, returning, back)
+def _return_host(
+    climate: Climate, steps: RoundSteps, returning: _Returning, back: Return, lease_pools: LeasePools
+) -> bool:
+    """Return whether the host returned. An error does not stop the other hosts."""
+    with steps.item(host=returning.place.name):
+        if returning.running and not returning.running.shared:
+            return _lent(climate, returning, back, lease_pools)
+        return _home(climate, returning, back)
+    return False
 
 
 def _lent(climate: Climate, returning: _Returning, back: Return, lease_pools: LeasePools) -> bool:
