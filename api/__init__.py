@@ -30,6 +30,7 @@ from api.path_aliases import Paths, nouns
 from api.request_context import DEPLOYMENT, DISK_WATCH, IDENTITY_URL
 from api.reservation.leases import event_stream
 from climate.service.disk_space import DiskWatch
+from climate.web import upload_pace
 
 if TYPE_CHECKING:
     from climate.bootstrap import Deployment
@@ -75,6 +76,7 @@ def bound(app: Flask, deployment: "Deployment") -> Flask:
     made = copy(app)
     made.config = copy(app.config)
     made.config["BASE_URL"] = deployment.settings.base_url
+    made.config[upload_pace.SETTING] = deployment.settings.upload_bytes_per_second
     made.config[IDENTITY_URL] = _identity_url(deployment)
     made.extensions = {**app.extensions, DEPLOYMENT: deployment, DISK_WATCH: DiskWatch(deployment.settings.home)}
     request_counters.install(made, deployment.settings.home / "figures")

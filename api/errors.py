@@ -95,6 +95,9 @@ def problem_of(error: Exception) -> Problem:
     if db_errors.unusable_value(error):
         log.warning("a value reached the database that it cannot store", exc_info=error)
         return problem_of(errors.InvalidInput())
+    if isinstance(error, ConnectionResetError):  # of the client: databases and brokers have errors of their own
+        log.info("the body of a request did not arrive", reason=str(error))
+        return Problem(408, "The body did not arrive; repeat the request", "RequestTimeout")
     log.error("unforeseen failure", exc_info=error)
     return Problem(500, "Internal Server Error", "InternalServerError", foreseen=False)
 

@@ -9,6 +9,7 @@ from flask import request
 from api.request_context import caller
 from climate.domain.errors import Forbidden, InvalidInput, NotFound
 from climate.domain.policy import require
+from climate.whole_numbers import whole_number
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f\x85\u2028\u2029]")
 _TRUE, _FALSE = ("1", "t", "true", "on", "y", "yes"), ("0", "f", "false", "off", "n", "no")
@@ -59,8 +60,8 @@ def address(value: object, version: int) -> str | None:
 
 def count(value: object, field: str, lowest: int = 0, highest: int = 2**31 - 1) -> int:
     """Return a whole number, given as a number or as digits."""
-    if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 12:
-        value = int(value)
+    if isinstance(value, str):
+        value = whole_number(value)
     if isinstance(value, bool) or not isinstance(value, int) or not lowest <= value <= highest:
         raise InvalidInput(f"{field} must be a whole number from {lowest} to {highest}")
     return value

@@ -11,7 +11,8 @@ from api.negotiation import answers
 from api.openapi import document
 from api.ops import metrics
 from api.ops.request_counters import tally
-from api.request_context import climate, deployment, disk_watch
+from api.request_context import caller, climate, deployment, disk_watch
+from climate.domain.policy import METRICS, require
 from climate.service import readiness
 
 blueprint = Blueprint("ops", __name__)
@@ -43,7 +44,11 @@ def readyz() -> tuple[dict[str, object], int]:
 @blueprint.get("/metrics")
 @answers("text/plain")
 def figures() -> Response:
-    """Return metrics for Prometheus, which signs in by HTTP Basic."""
+    """Return metrics for Prometheus, which signs in by HTTP Basic.
+
+    The user is an administrator or has the role `service`: the metrics have figures of all projects.
+    """
+    require(caller(), METRICS)
     of_cloud = partial(cloud_figures.collect, deployment().compute)
     return Response(metrics.text(climate(), tally(current_app), of_cloud), content_type=PROMETHEUS)
 

@@ -5,11 +5,9 @@ from uuid import UUID
 
 from api.paging import unknown_marker
 from climate.domain.errors import NotFound
+from climate.whole_numbers import whole_number
 
 SHAPE = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}", re.ASCII)
-
-LONGEST_NUMBER = 18
-"""Digits of an ordering number that fit into the database."""
 
 
 def path_id(text: str, unknown: str) -> UUID:
@@ -32,6 +30,7 @@ def marker_number(text: str | None) -> int | None:
     """Return the number after which a page starts."""
     if text is None:
         return None
-    if not (text.isascii() and text.isdigit()) or len(text) > LONGEST_NUMBER:
+    number = whole_number(text)
+    if number is None:
         raise unknown_marker(text)
-    return int(text)
+    return number

@@ -9,13 +9,14 @@ from api.openapi import Blueprint
 from api.request_context import caller, climate
 from api.reservation import pages
 from api.reservation.dates import Moment, date, out_date
-from api.reservation.ids import LONGEST_NUMBER, marker_number
+from api.reservation.ids import marker_number
 from api.reservation.leases.schema import LinkOut
 from api.reservation.view_decorator import PREFIX, Operation, Read, serve
 from climate.domain.errors import NotFound
 from climate.service.notifications import delivery
 from climate.service.notifications.delivery import Listing
 from climate.store.notices.notifications import Kept
+from climate.whole_numbers import whole_number
 
 blueprint = Blueprint("notices", __name__, url_prefix=PREFIX, description="Notifications of owners and administrators.")
 
@@ -89,9 +90,10 @@ def list_notices(query: Read) -> ResponseReturnValue:
 )
 def resend_notice(notice_id: str, query: Read) -> ResponseReturnValue:
     """Send a notification again whose delivery was given up."""
-    if not notice_id.isascii() or not notice_id.isdigit() or len(notice_id) > LONGEST_NUMBER:
+    number = whole_number(notice_id)
+    if number is None:
         raise NotFound(f"Object with {{'notice_id': '{notice_id[:80]}'}} not found")
-    return {"notice": _body(delivery.resend(climate(), caller(), int(notice_id)))}
+    return {"notice": _body(delivery.resend(climate(), caller(), number))}
 
 
 def _dead_body(kept: Kept) -> dict[str, object]:

@@ -5,9 +5,9 @@ from zoneinfo import ZoneInfo
 
 from werkzeug.datastructures import MultiDict
 
-from api.reservation.ids import LONGEST_NUMBER
 from api.web import preferences, search_words
 from climate.domain.errors import InvalidInput
+from climate.whole_numbers import whole_number
 
 Form = MultiDict[str, str]
 LONGEST = 255
@@ -27,15 +27,15 @@ def number(form: Form, name: str, default: int, lowest: int, highest: int) -> in
     given = form.get(name, "").strip()
     if not given:
         return default
-    if not (given.isascii() and given.isdigit()) or len(given) > 9 or not lowest <= int(given) <= highest:
+    result = whole_number(given)
+    if result is None or not lowest <= result <= highest:
         raise InvalidInput(f"{name} is {given[:20]!r}: a whole number from {lowest} to {highest} is expected")
-    return int(given)
+    return result
 
 
 def marker(form: Form, name: str) -> int | None:
     """Return the number of the last row of the page before; None for the first page, and for another text."""
-    given = form.get(name, "")
-    return int(given) if given.isascii() and given.isdigit() and len(given) <= LONGEST_NUMBER else None
+    return whole_number(form.get(name, ""))
 
 
 def length(form: Form, name: str, default: timedelta) -> timedelta:

@@ -17,5 +17,15 @@ def escaped_lines(text: str) -> str:
     return _NOT_IN_LINES.sub(_spelled, text)
 
 
+def escaped_json(text: str) -> str:
+    """Return a JSON text with each control character in its strings as JSON spells it, so that it means the same."""
+    return _NOT_IN_LINES.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+
+
+def has_control(text: str) -> bool:
+    """Return whether a text of several lines has a control character."""
+    return _NOT_IN_LINES.search(text) is not None
+
+
 def _spelled(match: re.Match[str]) -> str:
     return match[0].encode("unicode_escape").decode()

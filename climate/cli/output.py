@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from climate.cli.control_characters import escaped
+from climate.cli.control_characters import escaped, escaped_json, has_control
 from climate.cli.dates import shown
 from climate.cli.errors import USAGE, Failure
 from climate.cli.tables import Look, fields, left_out, names_first, table
@@ -128,12 +128,18 @@ def _are_all(value: object, kind: type) -> bool:
     return isinstance(value, list) and bool(value) and all(isinstance(inner, kind) for inner in value)
 
 
+def json_line(data: object) -> str:
+    """Return data as one line of JSON, for a stream of records."""
+    return escaped_json(json.dumps(data, ensure_ascii=False)) + "\n"
+
+
 def _dump(form: str, data: object) -> str:
     if form == "json":
-        return json.dumps(data, indent=2, ensure_ascii=False) + "\n"
+        return escaped_json(json.dumps(data, indent=2, ensure_ascii=False)) + "\n"
     import yaml
 
-    return yaml.safe_dump(data, sort_keys=False, allow_unicode=True)
+    text: str = yaml.safe_dump(data, sort_keys=False, allow_unicode=True)
+    return yaml.safe_dump(data, sort_keys=False, allow_unicode=False) if has_control(text) else text
 
 
 def _csv(names: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

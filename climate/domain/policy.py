@@ -91,7 +91,13 @@ RULE_OF_ROLE = {
     ADMIN: "rule:admin",
 }
 
-DEFAULT_RULES = {action: RULE_OF_ROLE[role] for action, role in RULES.items()}
+METRICS = "metrics:get"
+"""Action of monitoring. The metrics have figures of all projects."""
+
+DEFAULT_RULES = {
+    **{action: RULE_OF_ROLE[role] for action, role in RULES.items()},
+    METRICS: "rule:admin or role:service",
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,9 @@ class ProcessSettings:
     token_seconds: int = setting(3600, "Lifetime of a token, in seconds.", 1)
     web_processes: int = setting(2, "Processes of the web server.", 1, 1000)
     web_threads: int = setting(8, "Threads of each process of the web server.", 1, 1000)
+    upload_bytes_per_second: int = setting(
+        65536, "Pace of uploads of images, in bytes per second; a slower one is given up while others wait.", 0
+    )
     ready_needs: str = setting(
         "database, migrations, clock, broker, poller, events, workers, cells, disk",
         "Checks, by commas, whose failure makes /readyz answer 503; other failures are only reported.",

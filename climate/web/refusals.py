@@ -37,15 +37,16 @@ ADVICE: Mapping[int, str] = {
 }
 """What would be right, by status."""
 
+SLOW = "The body came too slowly while others wait, or so slowly that it hardly came at all"
 LATE = "The request did not arrive in time"
 LONG_HEAD = "The request line and the headers are too long"
 
 
-def answer(status: int, message: str) -> bytes:
-    """Return the answer that closes a connection."""
-    advice = f"; {ADVICE[status]}" if status in ADVICE else ""
+def answer(status: int, message: str, advice: str = "") -> bytes:
+    """Return the answer that closes a connection, with this advice or the usual one of its status."""
+    advice = advice or ADVICE.get(status, "")
     title = HTTPStatus(status).phrase
-    error = {"code": status, "title": title, "message": f"{message[:LONGEST_MESSAGE]}{advice}"}
+    error = {"code": status, "title": title, "message": f"{message[:LONGEST_MESSAGE]}{advice and f'; {advice}'}"}
     body = json.dumps({"error": error}).encode()
     lines = [f"HTTP/1.1 {status} {title}", "Connection: close", "Content-Type: application/json"]
     return "\r\n".join([*lines, f"Content-Length: {len(body)}", "", ""]).encode() + body

@@ -23,7 +23,7 @@ class ThreadPools:
 
     def __init__(self) -> None:
         self.downloads = ThreadPoolExecutor(DOWNLOADS, "download")
-        self._streams = ThreadPoolExecutor(STREAMS, "stream")
+        self.uploads = ThreadPoolExecutor(STREAMS, "upload")
         self._refusals = ThreadPoolExecutor(REFUSALS, "refusal")
         self._health = ThreadPoolExecutor(1, "health")
 
@@ -33,7 +33,7 @@ class ThreadPools:
         A request `is_long` if its body has not arrived.
         """
         if is_long:
-            return self._streams if _UPLOAD.match(data) else self._refusals
+            return self.uploads if _UPLOAD.match(data) else self._refusals
         if data.startswith(_HEALTH):
             return self._health
         return self.downloads if _DOWNLOAD.match(data) else None

@@ -23,9 +23,10 @@ from gunicorn.workers.gthread import TConn, ThreadWorker  # type: ignore[import-
 
 from climate.web import garbage
 from climate.web.accept_turns import AcceptsInTurn
-from climate.web.refusals import LATE, LONG_HEAD, RefusesInJson, answer
+from climate.web.refusals import LATE, LONG_HEAD, SLOW, RefusesInJson, answer
 from climate.web.request_framing import Arrival, Framing
 from climate.web.thread_pools import ThreadPools
+from climate.web.upload_pace import BUSY_BYTES_PER_SECOND, LEAST_BYTES_PER_SECOND, SETTING, UploadPace, least
 
 HEAD_SECONDS = 20.0
 """Time for a head to arrive after its first byte, in seconds."""
@@ -33,8 +34,8 @@ HEAD_SECONDS = 20.0
 BODY_SECONDS = 60.0
 """Time for a body of up to `request_framing.LONGEST_BODY` bytes to arrive after its head, in seconds."""
 
-SLOW_SECONDS, LEAST_BYTES_PER_SECOND = 30.0, 4096
-"""A longer body that comes slower than that in so many seconds is given up, and so is an answer that goes slower."""
+SLOW_SECONDS = 30.0
+"""Seconds over which the pace of a longer body, or of an answer, is measured: see `upload_pace`."""
 WAIT_SECONDS = 60.0
 """Longest time that a thread waits for a client to take or to send anything, in seconds."""
 
@@ -63,6 +64,7 @@ _FILE_PIECE = 1024 * 1024
 _GO_ON = b"HTTP/1.1 100 Continue\r\n\r\n"
 _LENGTH = b"\r\nContent-Length: "
 _EMPTY = b"\r\nContent-Length: 0\r\n"
+_TOO_SLOW = answer(408, SLOW, "repeat it later, or over a faster connection")
 _REFUSALS = {408: answer(408, LATE), 431: answer(431, LONG_HEAD)}
 
 
@@ -72,6 +74,7 @@ class PatientSocket(socket.socket):
     slow_seconds, take_seconds = SLOW_SECONDS, TAKE_SECONDS
     _begun = 0.0
     _received: int | None = None
+    _least: Callable[[], int] = staticmethod(least)
     _sent, _sending = 0, 0.0
     """Bytes of the answer that were sent lately, and seconds that this took."""
     leaves = False
@@ -81,7 +84,7 @@ class PatientSocket(socket.socket):
         super().__init__(*args, **kwargs)
         self.unsent = bytearray()
         """End of the answer, which the loop sends."""
-        self._expects_head, self.is_handed_over = False, False
+        self._expects_head, self.is_handed_over, self._is_refused = False, False, False
         self._head = b""
         """Head of the answer, which is sent together with the first piece of its body."""
 
@@ -116,9 +119,9 @@ class PatientSocket(socket.socket):
         if head:
             self.sendall(head)
 
-    def hurry(self) -> None:
-        """From now on the client has to send at least so much."""
-        self._begun, self._received = time.monotonic(), 0
+    def hurry(self, pace: Callable[[], int]) -> None:
+        """From now on the client has to send at least so many bytes per second, measured anew after `slow_seconds`."""
+        self._begun, self._received, self._least = time.monotonic(), 0, pace
 
     def recv(self, size: int, flags: int = 0, /) -> bytes:
         """As for any socket; ConnectionResetError when the client is too slow."""
@@ -129,15 +132,21 @@ class PatientSocket(socket.socket):
         if self._received is not None:
             self._received += len(data)
             seconds = time.monotonic() - self._begun
-            if self._is_slow(seconds, self._received):
+            if self._is_slow(seconds, self._received, self._least()):
+                self._refuse_slow()
                 raise ConnectionResetError(errno.ECONNRESET, "the client sends too slowly")
             if seconds > self.slow_seconds:  # what came fast at first is no credit for ever
-                self.hurry()
+                self.hurry(self._least)
         return data
+
+    def _refuse_slow(self) -> None:
+        with suppress(OSError):
+            self.send_some(_TOO_SLOW)
+        self._is_refused = True
 
     def sendall(self, data: Any, flags: int = 0, /) -> None:
         """As for any socket; ConnectionResetError when the client takes nothing, or too little."""
-        if self.is_handed_over:
+        if self.is_handed_over or self._is_refused:
             return
         if self._expects_head:
             self._expects_head = False
@@ -213,7 +222,7 @@ class PatientSocket(socket.socket):
     def _count_sent(self, sent: int, begun: float) -> None:
         # Only the time in which the client might have taken something: an application may pause.
         self._sent, self._sending = self._sent + sent, self._sending + time.monotonic() - begun
-        if self._is_slow(self._sending, self._sent):
+        if self._is_slow(self._sending, self._sent, LEAST_BYTES_PER_SECOND):
             raise ConnectionResetError(errno.ECONNRESET, "the client takes too little")
         if self._sending > self.slow_seconds:
             self._sent, self._sending = 0, 0.0
@@ -224,8 +233,8 @@ class PatientSocket(socket.socket):
         if not room.poll(self.slow_seconds * 1000):
             raise ConnectionResetError(errno.ECONNRESET, "the client takes nothing")
 
-    def _is_slow(self, seconds: float, count: int) -> bool:
-        return seconds > self.slow_seconds and count < seconds * LEAST_BYTES_PER_SECOND
+    def _is_slow(self, seconds: float, count: int, least: int) -> bool:
+        return seconds > self.slow_seconds and count < seconds * least
 
 
 def _announces_body(data: Any) -> bool:
@@ -252,6 +261,7 @@ class BufferingWorker(RefusesInJson, AcceptsInTurn, ThreadWorker):  # type: igno
 
     head_seconds, body_seconds = HEAD_SECONDS, BODY_SECONDS
     most_bytes, notify_seconds = MOST_BYTES, NOTIFY_SECONDS
+    busy_bytes_per_second = BUSY_BYTES_PER_SECOND
     client_socket = PatientSocket
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -263,10 +273,12 @@ class BufferingWorker(RefusesInJson, AcceptsInTurn, ThreadWorker):  # type: igno
         self._looked = 0.0
         self._notified = -NOTIFY_SECONDS
         self._pools = ThreadPools()
+        self._pace = UploadPace(self.busy_bytes_per_second)
 
     def load_wsgi(self) -> None:
-        """Load the application, and search for cycles of garbage rarely from then on."""
+        """Load the application and its pace of uploads, and search for cycles of garbage rarely from then on."""
         super().load_wsgi()
+        self._pace.busy = getattr(self.wsgi, "config", {}).get(SETTING, self._pace.busy)
         garbage.search_rarely()
 
     def notify(self) -> None:
@@ -424,18 +436,22 @@ class BufferingWorker(RefusesInJson, AcceptsInTurn, ThreadWorker):  # type: igno
         data = bytes(waiting.framing.data)
         self._count(len(data))
         pool = self._pools.of(data, is_long=arrival is Arrival.LONG) or self.tpool
-        leaves = pool is not self._pools.downloads
-        done = pool.submit(self._handle, waiting.conn, data, slow=arrival is Arrival.LONG, leaves=leaves)
+        leaves, is_upload = pool is not self._pools.downloads, pool is self._pools.uploads
+        pace = (self._pace.least if is_upload else least) if arrival is Arrival.LONG else None
+        self._pace.count_waiting(is_upload)
+        done = pool.submit(self._handle, waiting.conn, data, pace=pace, leaves=leaves)
         done.add_done_callback(lambda future: self.method_queue.defer(self.finish_request, waiting.conn, future))
 
-    def _handle(self, conn: Any, data: bytes, *, slow: bool, leaves: bool) -> object:
+    def _handle(self, conn: Any, data: bytes, *, pace: Callable[[], int] | None, leaves: bool) -> object:
         self._count(-len(data))
+        if pace == self._pace.least:
+            self._pace.count_waiting(-1)
         conn.data_ready = True
         conn.init()
         conn.parser.unreader.unread(data)
         conn.sock.leaves = leaves
-        if slow:
-            conn.sock.hurry()
+        if pace is not None:
+            conn.sock.hurry(pace)
         conn.sock.expect_head()
         try:
             return self.handle(conn)

@@ -52,6 +52,12 @@ class HurryingWorker(BufferingWorker):
     client_socket = ImpatientSocket
 
 
+class BusyWorker(HurryingWorker):
+    """The worker, which demands much of uploads while others wait."""
+
+    busy_bytes_per_second = 512 * 1024
+
+
 class BriskSocket(PatientSocket):
     """A socket on which a client that takes nothing of too long an answer is given up soon."""
 

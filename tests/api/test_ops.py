@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,9 @@ from sqlalchemy import text
 
 from api.ops.request_counters import Tally
 from climate.domain.hosts.pools import Pool
+from climate.identity import projects_and_users, roles
+from climate.identity.audit import SETUP
+from climate.identity.store.assignments import Holder
 from climate.service import readiness
 from climate.settings import SettingError, Settings
 from climate.store.engine import connect
@@ -154,10 +158,27 @@ def test_without_a_database_a_request_is_503(here: Place) -> None:
         assert (answer.status_code, answer.headers["Retry-After"]) == (503, "1")
 
 
-def test_figures_need_a_proof_and_are_text(app: Flask, demo: Asker) -> None:
+def test_metrics_are_for_administrators_and_users_of_the_service_role(
+    app: Flask, demo: Asker, signed_in: Callable[[str], Asker], here: Place
+) -> None:
+    """They have figures of all projects."""
     assert Asker(app).ask("GET", "/metrics").status_code == 401
+    for asker in (demo, signed_in("reader")):
+        answer = asker.ask("GET", "/metrics")
+        assert (answer.status_code, "metrics:get" in answer.text) == (403, True)
+    password = here.password("demo")
+    scraper = projects_and_users.create_user(here.identity, SETUP, projects_and_users.NewUser("scraper", password))
+    with here.identity.engine.connect() as conn:
+        project = conn.scalar(text("SELECT id FROM identity_projects WHERE name = 'demo'"))
+    roles.give(here.identity, SETUP, Holder(scraper.id), project, "service")
+    asker = Asker(app)
+    assert asker.sign_in("scraper", password, "demo").status_code == 201
+    assert asker.ask("GET", "/metrics").status_code == 200
+
+
+def test_metrics_are_text(app: Flask, demo: Asker, signed_in: Callable[[str], Asker]) -> None:
     demo.ask("POST", "/v1/echo", json={})
-    answer = demo.ask("GET", "/metrics", headers={"Accept": "text/plain;version=0.0.4;q=0.5,*/*;q=0.1"})
+    answer = signed_in("admin").ask("GET", "/metrics", headers={"Accept": "text/plain;version=0.0.4;q=0.5,*/*;q=0.1"})
     assert answer.content_type.startswith("text/plain")
     found = dict(re.findall(r"^(\w+(?:\{[^}]*\})?) (\S+)$", answer.text, re.MULTILINE))
     counted = 'climate_requests_total{method="POST",route="/reservation/v1/echo",status="200"}'

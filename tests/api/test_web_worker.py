@@ -7,7 +7,8 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from selectors import EVENT_READ, DefaultSelector, SelectorKey
@@ -21,6 +22,7 @@ from hypothesis import strategies as st
 
 from climate.web.garbage import COLLECTIONS
 from climate.web.request_framing import FIRST_PIECE, LONGEST_BODY, LONGEST_HEAD, Arrival, Framing
+from climate.web.thread_pools import STREAMS
 from climate.web.worker import BufferingWorker
 from tests.api.small_app import LONG, LONGER
 
@@ -344,6 +346,42 @@ def test_slow_bodies_of_other_requests_keep_no_upload_waiting(port: int) -> None
         for _ in range(9):
             open_ones.enter_context(client(port, POST % (3 * LONGEST_BODY), b"x" * FIRST_PIECE))
         assert uploads(port)
+
+
+def test_slow_uploads_give_way_to_uploads_that_wait(tmp_path: Path) -> None:
+    """They come at 60 kB/s, which is fast enough while nobody waits."""
+    with server(tmp_path, "tests.api.small_app.BusyWorker") as port, ExitStack() as open_ones:
+        begun = [client(port, UPLOAD % (b"x", LARGE), b"x" * FIRST_PIECE) for _ in range(STREAMS)]
+        slow = [open_ones.enter_context(one) for one in begun]
+        with ThreadPoolExecutor(STREAMS) as pool:
+            answers = [pool.submit(_send_slowly, one) for one in slow]
+            try:
+                assert wait(answers, 2.0).done == set(), "nobody waits for their threads"
+                assert uploads(port)
+            finally:
+                _stop(slow)
+            told = [one.result() for one in answers]
+    assert any(b"408 Request Timeout" in one and b"too slowly" in one for one in told)
+
+
+def _send_slowly(one: socket.socket) -> bytes:
+    """Send a piece now and then until the server answers or closes; what it has answered."""
+    one.settimeout(0.05)
+    found = b""
+    with suppress(OSError):
+        while True:
+            one.sendall(b"x" * 3000)
+            with suppress(TimeoutError):
+                if not (piece := one.recv(4096)):
+                    break
+                found += piece
+    return found
+
+
+def _stop(slow: Sequence[socket.socket]) -> None:
+    for one in slow:
+        with suppress(OSError):
+            one.shutdown(socket.SHUT_RDWR)
 
 
 def test_a_connection_is_kept_after_an_upload(port: int) -> None:

@@ -33,6 +33,16 @@ def test_json_and_yaml_are_whole_records() -> None:
     assert yaml.safe_load(records(ROWS, "yaml", ())) == ROWS
 
 
+@pytest.mark.parametrize("form", ["json", "yaml"])
+@pytest.mark.parametrize("sign", ["\x1b]0;owned\x07", "\x7f", "\x9b31m", "\x85", "\u202e", "\u2066"])
+def test_control_characters_reach_no_terminal_and_the_values_stay_whole(form: str, sign: str) -> None:
+    rows = [{"name": f"a{sign}b", "note": "zwei\nZeilen: ü"}]
+    written = records(rows, form, ())
+    assert not set(sign) & {char for char in written if not char.isprintable()}
+    assert yaml.safe_load(written) == rows
+    assert "ü" in written or form == "yaml"
+
+
 def test_csv_can_be_read_back() -> None:
     rows = [{"name": 'with "quotes", comma', "size": 1}]
     assert list(csv.DictReader(io.StringIO(records(rows, "csv", ())))) == [

@@ -8,6 +8,7 @@ from api.schema.body import Below, Body, Key, Values
 from climate.compute.models.security_group import INGRESS, SecurityRule
 from climate.compute.network.render.port_filter import ICMP
 from climate.domain.errors import InvalidInput
+from climate.whole_numbers import whole_number
 
 
 def _name(value: object, field: str) -> str:
@@ -22,9 +23,10 @@ def _description(value: object, field: str) -> str:
 
 def _port(value: object, field: str) -> int:
     text = str(value)
-    if isinstance(value, bool) or not text.removeprefix("-").isdigit() or len(text) > 6:
+    number = -1 if text == "-1" else whole_number(text)
+    if isinstance(value, bool) or number is None:
         raise InvalidInput(f"{field} must be a number, not {text[:40]!r}")
-    return validation.count(int(text), field, -1, 65535)
+    return validation.count(number, field, -1, 65535)
 
 
 PORT = {"anyOf": [shapes.number(-1, 65535), shapes.text(6, pattern="^-?[0-9]+$")]}

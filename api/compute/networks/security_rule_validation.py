@@ -5,6 +5,7 @@ from ipaddress import ip_network
 from climate.compute.models.security_group import PROTOCOLS, SecurityRule
 from climate.compute.network.render.port_filter import ICMP, ICMPV6, WITH_PORTS
 from climate.domain.errors import InvalidInput
+from climate.whole_numbers import whole_number
 
 
 def protocol(value: object, field: str) -> str | None:
@@ -12,7 +13,8 @@ def protocol(value: object, field: str) -> str | None:
     text = str(value).lower()
     if value is None or text in ("any", "-1", "0"):
         return None
-    if isinstance(value, bool) or not (text in PROTOCOLS or (text.isascii() and text.isdigit() and int(text) < 256)):
+    number = whole_number(text)
+    if isinstance(value, bool) or not (text in PROTOCOLS or (number is not None and number < 256)):
         names = ", ".join(PROTOCOLS)
         raise InvalidInput(f"{field} must be a number from 0 to 255 or one of {names}, not {text[:40]!r}")
     return text

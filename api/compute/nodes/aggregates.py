@@ -12,6 +12,7 @@ from api.request_context import compute
 from climate.compute.models.aggregate import Aggregate
 from climate.compute.nodes import aggregates
 from climate.domain.errors import NotFound
+from climate.whole_numbers import whole_number
 
 Body = dict[str, object]
 
@@ -76,9 +77,10 @@ ACTIONS: Mapping[str, Callable[..., Aggregate]] = {
 
 
 def _number(text: str) -> int:
-    if not (text.isascii() and text.isdigit() and len(text) < 10):
+    number = whole_number(text, 9)
+    if number is None:
         raise NotFound(f"Aggregate {text[:80]} could not be found.")
-    return int(text)
+    return number
 
 
 def _answer(aggregate: Aggregate) -> Body:

@@ -18,6 +18,7 @@ from climate.compute.zones.client import ID_HEADER
 from climate.compute.zones.models import ChildZone
 from climate.domain.errors import InvalidInput
 from climate.service.lease_tree import zone_removal
+from climate.whole_numbers import whole_number
 
 Body = dict[str, object]
 
@@ -97,15 +98,17 @@ def _page() -> list[ChildZone]:
 
 def _number(key: str) -> int:
     text = request.args.get(key, "0")
-    if not text.isascii() or not text.isdigit() or len(text) > 18:
+    number = whole_number(text)
+    if number is None:
         raise InvalidInput(f"{key} must be a whole number from 0, not {text[:40]!r}")
-    return int(text)
+    return number
 
 
 def _id(text: str) -> int:
-    if not text.isascii() or not text.isdigit() or len(text) > 10 or int(text) > LARGEST_ID:
+    number = whole_number(text)
+    if number is None or number > LARGEST_ID:
         raise NotFound(f"Zone {text[:80]} could not be found.")
-    return int(text)
+    return number
 
 
 def _registered(zone: ChildZone) -> Body:

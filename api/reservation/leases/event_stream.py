@@ -20,6 +20,7 @@ from climate.service.journal import changes
 from climate.service.journal.changes import Follower, Notice
 from climate.store.journal.changes import Change
 from climate.web.event_streams import RETRY_MILLISECONDS, EventStreams, Stream, message
+from climate.whole_numbers import whole_number
 
 STREAMS = "climate.event_streams"
 """Key of the open streams among the application's extensions."""
@@ -76,11 +77,9 @@ def answer(viewer: Caller, query: Read) -> Response:
 
 def _last_id(query: Read) -> int | None:
     """Return the last id that the client has; a malformed header is no id, as browsers cannot mend it."""
-    sent = request.headers.get("Last-Event-ID", "")
-    if sent.isascii() and sent.isdigit() and len(sent) <= LONGEST_ID:
-        return int(sent)
+    sent = whole_number(request.headers.get("Last-Event-ID", ""), LONGEST_ID)
     after: int | None = query.get("after")
-    return after
+    return after if sent is None else sent
 
 
 def _so_far(after: int | None, show: Any) -> bytes:

@@ -29,6 +29,7 @@ from climate.service.hosts.timeline import Wanted
 from climate.service.journal import audit
 from climate.service.journal.audit import AuditEntry, AuditQuery
 from climate.service.power import power
+from climate.whole_numbers import whole_number
 
 ROWS = 100
 MOST_POWERED = 100_000
@@ -113,8 +114,9 @@ def _names(entries: Sequence[AuditEntry]) -> AccountNames:
 
 def _host_names(entries: Sequence[AuditEntry]) -> Mapping[str, str]:
     """Return the names of the hosts that values of changes mention, by their numbers."""
-    numbers = {int(one) for one in _values(entries, "host_id") if one.isascii() and one.isdigit()}
-    return {str(number): name for number, name in inventory.names(climate(), caller(), numbers).items()}
+    numbers = {whole_number(one) for one in _values(entries, "host_id")}
+    known = inventory.names(climate(), caller(), {number for number in numbers if number is not None})
+    return {str(number): name for number, name in known.items()}
 
 
 def _values(entries: Sequence[AuditEntry], field: str) -> set[str]:

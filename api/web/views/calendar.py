@@ -25,6 +25,7 @@ from climate.service.hosts.timeline import Grouping, Wanted
 from climate.service.lease_tree import leases as tree_leases
 from climate.service.leases import dates, leases
 from climate.service.leases.update import Changes
+from climate.whole_numbers import whole_number
 
 SPANS = (6, 12, 24, 72, 168, 336, 744, 2208)
 """Hours that the calendar shows at once."""
@@ -134,8 +135,7 @@ def _wanted() -> Wanted:
     span = given.get("span", "")
     hours = int(span) if span in map(str, SPANS) else USUAL_SPAN
     group = Grouping(given["group"]) if given.get("group") in list(Grouping) else Grouping.POOL
-    row = given.get("row", "")
-    first = int(row) if row.isascii() and row.isdigit() and len(row) < 7 else 0
+    first = whole_number(given.get("row", ""), 6) or 0
     end = start + timedelta(hours=hours)
     return Wanted(start, end, group, search=given.get("search", "")[:255], cursor=first, limit=TABLE_ROWS, points=48)
 

@@ -6,7 +6,7 @@ from flask import flash, redirect, render_template, request
 from flask.typing import ResponseReturnValue
 
 from api.request_context import caller, climate
-from api.reservation.ids import LONGEST_NUMBER, marker_number
+from api.reservation.ids import marker_number
 from api.web import form_fields
 from api.web.blueprint import HOME, PREFIX, inner, page
 from climate.domain.errors import InvalidInput, NotFound
@@ -16,6 +16,7 @@ from climate.service.usage import reports
 from climate.service.usage.reports import UsageRequest
 from climate.store.notices.notifications import Listing
 from climate.store.usage.reports import Per
+from climate.whole_numbers import whole_number
 
 ON_A_PAGE = 50
 HOUR = timedelta(hours=1)
@@ -75,11 +76,12 @@ def notices() -> ResponseReturnValue:
 @page("POST", "/notices/<notice_id>/resend", "notices:resend")
 def resend(notice_id: str) -> ResponseReturnValue:
     """Send a notice again whose delivery was given up, and return to the page that the form names."""
-    if not notice_id.isascii() or not notice_id.isdigit() or len(notice_id) > LONGEST_NUMBER:
+    number = whole_number(notice_id)
+    if number is None:
         raise NotFound(f"There is no notice {notice_id[:80]!r}.")
     back = inner(request.form.get("next", ""))
     try:
-        delivery.resend(climate(), caller(), int(notice_id))
+        delivery.resend(climate(), caller(), number)
     except NotFound:
         flash(f"There is no notice {notice_id} whose delivery was given up: perhaps it is sent again already.", "error")
     else:

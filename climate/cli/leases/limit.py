@@ -11,6 +11,7 @@ from climate.cli.dates import DECISIONS, Moment, MomentType, decisions, wire
 from climate.cli.errors import NOT_FOUND, Failure
 from climate.cli.options import dry, dry_run, listed, shown
 from climate.domain.limits import NO_LIMIT, Limit
+from climate.whole_numbers import whole_number
 
 COLUMNS = ("name", "value", "used", "project_id", "says")
 NAMES = [str(limit) for limit in Limit]
@@ -32,9 +33,10 @@ class BoundType(click.ParamType[tuple[str, int]]):
             self.fail(f"there is no limit {name!r}; there are {', '.join(NAMES)}", param, ctx)
         if number == "none":
             return name, NO_LIMIT
-        if not (number.isascii() and number.isdigit()):
+        limit = whole_number(number)
+        if limit is None:
             self.fail(f"{value!r} is not NAME=NUMBER or NAME=none", param, ctx)
-        return name, int(number)
+        return name, limit
 
 
 @click.group("limit")

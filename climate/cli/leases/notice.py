@@ -1,6 +1,5 @@
 """climate notice: notifications of owners and administrators."""
 
-import json
 import time
 from collections.abc import Iterator
 from datetime import timedelta
@@ -61,7 +60,7 @@ def resend(notices: tuple[str, ...]) -> None:
 
 def _line(notice: dict[str, object], session: Session) -> str:
     if session.form == "json":
-        return json.dumps(notice, ensure_ascii=False) + "\n"
+        return output.json_line(notice)
     return output.records([notice], "value", session.columns or COLUMNS)
 
 

@@ -10,6 +10,7 @@ from click.shell_completion import get_completion_class
 
 from climate.cli import lookup
 from climate.cli.connection.session import Session, current
+from climate.cli.control_characters import escaped_json, escaped_lines
 from climate.cli.dates import wire
 from climate.cli.errors import ERROR, USAGE, Failure
 from climate.cli.operations.journal import engine_room
@@ -135,9 +136,9 @@ def _header(line: str) -> tuple[str, str]:
 
 def _pretty(text: str) -> str:
     try:
-        return json.dumps(json.loads(text), indent=2, ensure_ascii=False) + "\n"
+        return escaped_json(json.dumps(json.loads(text), indent=2, ensure_ascii=False)) + "\n"
     except ValueError:
-        return text
+        return escaped_lines(text)
 
 
 LINES = {

@@ -10,6 +10,7 @@ from climate.compute.models.image import ACTIVE
 from climate.compute.store.projects import images as rows
 from climate.compute.store.projects.images import ImageQuery
 from climate.database.connections import reading
+from climate.whole_numbers import whole_number
 
 BACKUP = "backup"
 TYPE, ROTATION = "backup_type", "backup_rotation"
@@ -34,7 +35,7 @@ def rotate(compute: Compute, image_id: str) -> None:
         same = {key: str(made.properties.get(key, "")) for key in ("image_type", TYPE, "instance_uuid")}
         of_project = ImageQuery(made.project_id, (), owners=[str(made.project_id)], statuses=[ACTIVE], properties=same)
         kept = rows.listed(conn, of_project)
-    if rotation.isascii() and rotation.isdigit():
-        for old in kept[int(rotation) :]:
+    if (number := whole_number(rotation)) is not None:
+        for old in kept[number:]:
             with suppress(ComputeError):
                 registry.delete(compute, old.id)

@@ -28,6 +28,7 @@ from climate.service.transaction import run
 from climate.store import imports
 from climate.store.hosts import pool_membership
 from climate.store.leases import event_claims, leases
+from climate.whole_numbers import whole_number
 
 AUTHOR = Caller("climate:import", "", frozenset({ADMIN}), "import-blazar")
 PORTION = 500
@@ -195,8 +196,8 @@ def _add_hosts(
 
 def _number(host_id: str) -> int | None:
     """Return the id of a host in Blazar if it can be a number here; UUIDs cannot."""
-    is_number = host_id.isascii() and host_id.isdecimal() and len(host_id) <= 10
-    return int(host_id) if is_number and 0 < int(host_id) <= LARGEST_NUMBER else None
+    number = whole_number(host_id)
+    return number if number is not None and 0 < number <= LARGEST_NUMBER else None
 
 
 def _host_facts(one: PlannedHost, number: int, token: int, now: datetime) -> list[HostFact]:

@@ -24,6 +24,7 @@ from climate.service.transaction import run
 from climate.store.hosts import cleaning, pool_membership, pools
 from climate.store.hosts.pools import Promise
 from climate.store.leases import event_claims, leases, tampering
+from climate.whole_numbers import whole_number
 
 log = structlog.get_logger(__name__)
 
@@ -89,7 +90,8 @@ def _hosts_and_token(conn: Connection, order: Order) -> tuple[list[HostPlace], i
 
 def _requested_hosts(conn: Connection, order: Order) -> list[HostPlace]:
     """Return the requested hosts in the order of their numbers, each once."""
-    numbers: dict[str, int] = {name: int(name) for name in order.hosts if _is_number(name)}
+    read = {name: whole_number(name) for name in order.hosts}
+    numbers = {name: number for name, number in read.items() if number is not None}
     numbers |= pools.numbers_of(conn, [name for name in order.hosts if name not in numbers])
     listed = pool_membership.of(conn, numbers.values())
     present = {number: place for number, place in listed.items() if not place.removed}
@@ -111,10 +113,6 @@ def _refuse_unknown(unknown: Sequence[str]) -> None:
     if unknown:
         more = f" and {len(unknown) - MOST_TOLD} others" if len(unknown) > MOST_TOLD else ""
         raise NotFound(f"No host {', '.join(repr(name[:80]) for name in unknown[:MOST_TOLD])}{more} is registered")
-
-
-def _is_number(name: str) -> bool:
-    return name.isascii() and name.isdigit() and len(name) <= 18
 
 
 def _empty_out(climate: Climate, asked: MoveRequest, dry_run: bool) -> None:

@@ -29,6 +29,7 @@ from climate.store.hosts.maintenance import WindowFilter, WindowState
 from climate.store.idempotency import Key
 from climate.store.journal import journal
 from climate.store.leases import event_claims
+from climate.whole_numbers import whole_number
 
 log = structlog.get_logger(__name__)
 
@@ -301,9 +302,10 @@ def _set_private(conn: Connection, climate: Climate, name: str, private: bool) -
 
 def number(host_id: str) -> int:
     """Parse a host's number from a request; raise NotFound unless it is a number."""
-    if host_id.isascii() and host_id.isdigit() and len(host_id) <= 18:
-        return int(host_id)
-    raise NotFound(f"Object with {{'host_id': '{host_id}'}} not found")
+    result = whole_number(host_id)
+    if result is None:
+        raise NotFound(f"Object with {{'host_id': '{host_id[:80]}'}} not found")
+    return result
 
 
 def marker_number(marker: str) -> int:

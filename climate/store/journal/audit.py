@@ -29,9 +29,7 @@ from climate.store.journal import fact_codec, journal
 from climate.store.tables.hosts import hosts
 from climate.store.tables.leases import AUDITED
 from climate.store.tables.leases import journal as table
-
-LONGEST_NUMBER = 18
-"""Maximum digits of the number of a host."""
+from climate.whole_numbers import whole_number
 
 _READ = (*(kind.__name__ for kind in get_args(AuditFact)), *(kind.__name__ for kind in NEEDED))
 _BODY_KIND = table.c.body["kind"].astext
@@ -115,8 +113,8 @@ def _of_object(object_id: str) -> ColumnElement[bool]:
     streams += [own] if (own := _uuid(object_id)) else []
     known = in_array(table.c.stream, streams)
     named = hosts.c.hypervisor_hostname == object_id
-    if object_id.isascii() and object_id.isdigit() and len(object_id) <= LONGEST_NUMBER:
-        named = or_(named, hosts.c.id == int(object_id))
+    if (number := whole_number(object_id)) is not None:
+        named = or_(named, hosts.c.id == number)
     return or_(known, table.c.stream.in_(select(hosts.c.stream).where(named)))
 
 

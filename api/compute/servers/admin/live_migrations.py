@@ -13,6 +13,7 @@ from api.schema.body import Body
 from climate.compute import operations
 from climate.compute.migrations import live_requests
 from climate.domain.errors import NotFound
+from climate.whole_numbers import whole_number
 
 blueprint = compute_blueprint("live-migrations")
 
@@ -63,6 +64,7 @@ def _since(minor: int) -> None:
 
 
 def _number(text: str) -> int:
-    if not text.isascii() or not text.isdigit() or len(text) > 18:
+    number = whole_number(text)
+    if number is None:
         raise NotFound(f"Live migration {text[:40]} could not be found.")
-    return int(text)
+    return number

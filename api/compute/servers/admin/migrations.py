@@ -19,6 +19,7 @@ from climate.compute.migrations import evacuation_plan
 from climate.compute.migrations import listing as migrations
 from climate.compute.models.migration import LIVE, UNDER_WAY, Migration
 from climate.domain.errors import InvalidInput
+from climate.whole_numbers import whole_number
 
 Body = dict[str, object]
 
@@ -68,9 +69,10 @@ def of_server(server_id: str) -> Body:
 def show(server_id: str, migration_id: str) -> Body:
     """Show a running live migration of a server (2.23)."""
     server = _server(server_id)
-    if not migration_id.isascii() or not migration_id.isdigit() or len(migration_id) > 18:
+    number = whole_number(migration_id)
+    if number is None:
         raise _unknown(server, migration_id)
-    wanted = {"id": int(migration_id), "server_id": server, "type": LIVE, "statuses": list(UNDER_WAY)}
+    wanted = {"id": number, "server_id": server, "type": LIVE, "statuses": list(UNDER_WAY)}
     result = migrations.listed(compute(), wanted, 1)
     if not result:
         raise _unknown(server, migration_id)

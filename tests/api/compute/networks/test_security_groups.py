@@ -66,6 +66,8 @@ def test_what_is_a_conflict_elsewhere_is_a_bad_request_here(member: Person) -> N
     ("values", "said"),
     [
         ({"from_port": "x"}, "from_port must be a number"),
+        ({"from_port": "²"}, "from_port must be a number"),
+        ({"ip_protocol": "9" * 5000}, "must be a number from 0 to 255"),
         ({"from_port": 23}, "port_range_min must be <= port_range_max"),
         ({"to_port": 65536}, "to_port"),
         ({"ip_protocol": "tpc"}, "ip_protocol must be a number"),
