@@ -312,14 +312,6 @@ def requeue(climate: Climate, caller: Caller, event_id: UUID) -> Lease:
     return after
 
 
-def listed(
-    climate: Climate, caller: Caller, status: str | None, limit: int, marker: UUID | None = None
-) -> list[tuple[Lease, Event]]:
-    """Return the events of `rows` with their leases, without those of unreadable leases."""
-    found = rows(climate, caller, status, limit, marker)
-    return [(lease, lease.event(event_id)) for event_id, lease in found if isinstance(lease, Lease)]
-
-
 def rows(
     climate: Climate, caller: Caller, status: str | None, limit: int, marker: UUID | None = None
 ) -> list[tuple[UUID, ReadLease]]:
