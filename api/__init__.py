@@ -15,11 +15,11 @@ from api import (
     errors,
     identity,
     image,
-    negotiation,
     network,
     openapi,
     ops,
     path_aliases,
+    request_checks,
     request_log,
     reservation,
     volume,
@@ -60,7 +60,7 @@ def create_app(deployment: "Deployment") -> Flask:
     app.url_map.strict_slashes = False
     app.url_map.merge_slashes = False
     app.extensions[DEPLOYMENT] = deployment
-    for part in (openapi, errors, request_log, negotiation, auth, path_aliases):
+    for part in (openapi, errors, request_log, request_checks, auth, path_aliases):
         part.install(app)
     for room in ROOMS:
         room.register(app)

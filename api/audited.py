@@ -4,10 +4,10 @@ from dataclasses import replace
 
 from api.request_context import caller, compute
 from climate.compute import Compute
-from climate.service.journal import audit
+from climate.service.journal import audit_trail
 
 
 def audited() -> Compute:
     """Return the cloud that records each change in the audit trail as the caller's, in the same transaction."""
     author, cloud = caller(), compute()
-    return replace(cloud, tell_change=lambda conn, change: audit.record(conn, author, cloud.now(conn), change))
+    return replace(cloud, tell_change=lambda conn, change: audit_trail.record(conn, author, cloud.now(conn), change))

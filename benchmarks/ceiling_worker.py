@@ -13,7 +13,7 @@ from climate.service.events.event_shares import QUEUE
 from climate.settings import Settings
 from climate.store.engine import connect
 from workers import celery_app, worker
-from workers.tasks import Desk
+from workers.tasks import WorkerContext
 
 KINDS = ("noop", "update")
 DONE = "ceiling:done"
@@ -25,7 +25,7 @@ _ROWS = text("INSERT INTO ceiling_events SELECT unnest(CAST(:ids AS uuid[])), 'U
 _DONE = text("UPDATE ceiling_events SET status = 'DONE' WHERE id = :id")
 
 
-class NoOperation(Desk):
+class NoOperation(WorkerContext):
     """Counts the events that it is asked to run."""
 
     def run_event(self, event_id: str, token: int) -> None:

@@ -15,13 +15,13 @@ from benchmarks import processes, scratch
 from benchmarks.figures import step
 from climate.compute import Compute
 from climate.compute.cells import neighbours
-from climate.compute.cells.cell import Broker, Cell
+from climate.compute.cells.models import Broker, Cell
 from climate.compute.cells.state import state
 from climate.compute.models.node import NodeSpec
 from climate.compute.nodes import services
 from climate.compute.servers.tasks import task_worker
 from climate.compute.store.cells import changes
-from climate.compute.virt.memory import MemoryDriver
+from climate.compute.virt.in_memory import MemoryDriver
 from climate.settings import Settings
 
 NAMES = ("top", "right", "leaf")

@@ -11,7 +11,7 @@ from typing import Any
 
 from sqlalchemy import Engine, event
 
-from benchmarks import peer, scratch, seed
+from benchmarks import blazar_figures, scratch, seed
 from benchmarks.figures import head, line, spread, timed
 from benchmarks.orders import orders
 from benchmarks.scratch import CALLER, Place
@@ -41,14 +41,14 @@ def _measure(place: Place, deployment: Deployment, size: str, times: int) -> Non
     with _counted(deployment.climate.engine) as counts:
         create()
     statements = f"{len(counts['statements'])}, {counts['commits']} commit"
-    line(f"{size}: statements", statements, "10, 1 commit", f"{peer.CREATE_STATEMENTS[hosts]}, 9 commits")
+    line(f"{size}: statements", statements, "10, 1 commit", f"{blazar_figures.CREATE_STATEMENTS[hosts]}, 9 commits")
     figure = spread(timed(create, times))
-    peer_ms = peer.CREATE_MS[hosts]
+    peer_ms = blazar_figures.CREATE_MS[hosts]
     line(f"{size}: one after the other", figure, "", f"{peer_ms:,.0f} ms, {peer_ms / figure.median:,.0f}x")
     for writers in (1, 8):
         rate = _rate(place, writers, times)
-        ratio = rate / peer.CREATES_PER_SECOND
-        line(f"{size}: {writers} writers", f"{rate:.0f}/s", "", f"{peer.CREATES_PER_SECOND}/s, {ratio:,.0f}x")
+        ratio = rate / blazar_figures.CREATES_PER_SECOND
+        line(f"{size}: {writers} writers", f"{rate:.0f}/s", "", f"{blazar_figures.CREATES_PER_SECOND}/s, {ratio:,.0f}x")
 
 
 def _creator(deployment: Deployment, number: int) -> Callable[[], object]:

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from sqlalchemy import Engine, text
 
-from benchmarks import ceiling_worker, cloud, peer, processes, scratch
+from benchmarks import blazar_figures, ceiling_worker, cloud, processes, scratch
 from benchmarks.figures import head, line, spread, step
 from benchmarks.orders import SPEC
 from benchmarks.processor_time import Meter
@@ -47,7 +47,7 @@ def main(short: bool) -> None:
         ceilings = {kind: ceiling_worker.rate(place.settings, kind, count) for kind in ceiling_worker.KINDS}
     last = max(active for _, active in found)
     rate = len(found) / last
-    ratio = f"{peer.DUE_EVENTS_PER_SECOND}/s, {rate / peer.DUE_EVENTS_PER_SECOND:,.0f}x"
+    ratio = f"{blazar_figures.DUE_EVENTS_PER_SECOND}/s, {rate / blazar_figures.DUE_EVENTS_PER_SECOND:,.0f}x"
     target = f"{5 * count / 1000:.0f} s" if count >= 1000 else ""
     line(f"{len(found):,} of {count:,} ACTIVE after", f"{last:.2f} s", target and f"< {target}")
     line("due events", f"{rate:.0f}/s", "", ratio)

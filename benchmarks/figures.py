@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import quantiles
 
-from benchmarks.peer import BLAZAR
+from benchmarks.blazar_figures import BLAZAR
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from benchmarks.figures import head, line, spread, timed
 from benchmarks.processor_time import Meter
 from climate.domain.availability.search import Mode
 from climate.service.availability import search
-from climate.service.availability.question import Wanted
+from climate.service.availability.question import SearchRequest
 
 HOSTS = 1000
 HORIZON = timedelta(days=90)
@@ -53,11 +53,11 @@ def main(short: bool) -> None:
             seed.settle(climate.engine)
             every = HORIZON * HOSTS / INSIDE
 
-            def asked(hours: float, mode: Mode, points: int, begin: datetime = now) -> Wanted:
+            def asked(hours: float, mode: Mode, points: int, begin: datetime = now) -> SearchRequest:
                 length = timedelta(hours=hours)
-                return Wanted((RESERVATION,), length, begin, begin + HORIZON, mode=mode, offers=1, points=points)
+                return SearchRequest((RESERVATION,), length, begin, begin + HORIZON, mode=mode, offers=1, points=points)
 
-            def find(wanted: Wanted, climate=climate) -> object:  # type: ignore[no-untyped-def]
+            def find(wanted: SearchRequest, climate=climate) -> object:  # type: ignore[no-untyped-def]
                 return search.find(search.prepare(climate, scratch.CALLER, wanted))
 
             times = 20 if short else 100

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from itertools import islice
 from statistics import median
 
-from benchmarks import ceiling_web, peer, processes, scratch, seed
+from benchmarks import blazar_figures, ceiling_web, processes, scratch, seed
 from benchmarks.client import Answer, Connection, at_once
 from benchmarks.figures import head, line, spread
 from benchmarks.orders import SPEC, windows
@@ -76,7 +76,7 @@ def _measure(settings: Settings, sides: list[Side], known: int, short: bool) -> 
             side.ask(token, (1000 if short else 4000) // TURNS, seed_of=1 + turn * CLIENTS)
     create, ceiling = sides
     rate, highest = median(create.rates), median(ceiling.rates)
-    ratio = f"{peer.CREATES_PER_SECOND}/s below its API, {rate / peer.CREATES_PER_SECOND:,.0f}x"
+    ratio = f"{blazar_figures.CREATES_PER_SECOND}/s below its API, {rate / blazar_figures.CREATES_PER_SECOND:,.0f}x"
     line(f"{known:,} leases: creates", f"{rate:.0f}/s", "", ratio)
     line(f"{known:,} leases: ceiling, one INSERT and its commit", f"{highest:.0f}/s")
     ratios = [one / other for one, other in zip(create.rates, ceiling.rates, strict=True)]

@@ -23,7 +23,7 @@ from benchmarks.figures import head, line, spread, timed
 from benchmarks.orders import SPEC, windows
 from climate import log_setup
 from climate.settings import Settings
-from climate.web import garbage
+from climate.web import garbage_collection
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -79,7 +79,7 @@ _NODES = "document.querySelectorAll('*').length"
 
 def main(short: bool) -> None:
     log_setup.configure(level="ERROR")
-    garbage.search_rarely()  # as a web process does
+    garbage_collection.search_rarely()  # as a web process does
     at_the_server(SERVER_HOSTS, SERVER_LEASES, 20 if short else 100)
     _in_chromium(5 if short else 20)
 

@@ -10,7 +10,7 @@ from statistics import median
 
 from sqlalchemy import Engine, text
 
-from benchmarks import peer, scratch, seed
+from benchmarks import blazar_figures, scratch, seed
 from benchmarks.figures import head, line, spread
 from benchmarks.orders import SPEC
 from benchmarks.scratch import CALLER
@@ -67,7 +67,7 @@ def _measure(deployment: Deployment, hosts: int, windows: int) -> None:
     line("ceiling: all but the first of a SELECT FOR UPDATE", spread(waited))
     line("losers beside the ceiling", f"{median(lost) / median(waited):.1f}")
     line("windows with as many winners as hosts", f"{len(won) / hosts:.0f} of {windows}")
-    line("double-booked", _double_booked(deployment.climate.engine), "0", f"{peer.DOUBLE_BOOKED} of windows")
+    line("double-booked", _double_booked(deployment.climate.engine), "0", f"{blazar_figures.DOUBLE_BOOKED} of windows")
 
 
 @dataclass(frozen=True, slots=True)

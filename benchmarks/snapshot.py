@@ -11,7 +11,7 @@ from benchmarks import scratch
 from benchmarks.figures import head, line, spread, timed
 from climate.compute import Compute
 from climate.compute.models.server import SPAWN
-from climate.compute.scheduler.hosts.snapshot_cache import Roster
+from climate.compute.scheduler.hosts.snapshot_cache import SnapshotCache
 
 NODES, SERVICES, UNDER_WAY = 10_000, 100, 4_200
 CHANGES = (0, 1, 100)
@@ -24,8 +24,8 @@ def main(short: bool) -> None:
         compute = deployment.compute
         fill(compute.engine)
         with compute.engine.connect() as conn:
-            _measure("nothing kept: all is read", 5 if short else 20, lambda: _take(compute, conn, Roster()))
-            roster = Roster()
+            _measure("nothing kept: all is read", 5 if short else 20, lambda: _take(compute, conn, SnapshotCache()))
+            roster = SnapshotCache()
             _take(compute, conn, roster)
             for changed in CHANGES:
                 _measure(
@@ -35,7 +35,7 @@ def main(short: bool) -> None:
 
 
 def _updating(
-    compute: Compute, conn: Connection, roster: Roster, changed: int
+    compute: Compute, conn: Connection, roster: SnapshotCache, changed: int
 ) -> tuple[Callable[[], None], Callable[[], None]]:
     def change() -> None:
         with compute.engine.begin() as other:
@@ -44,7 +44,7 @@ def _updating(
     return lambda: _take(compute, conn, roster), change
 
 
-def _take(compute: Compute, conn: Connection, roster: Roster) -> None:
+def _take(compute: Compute, conn: Connection, roster: SnapshotCache) -> None:
     roster.take(conn, compute.now(conn), compute.down_seconds)
     conn.commit()
 

@@ -11,7 +11,7 @@ from benchmarks import scratch, seed
 from benchmarks.figures import head, line, spread
 from climate.context import Climate
 from climate.domain.lease import Lease
-from climate.domain.planning.waiting import Wait
+from climate.domain.planning.waiting_list import Wait
 from climate.service.leases import leases
 from climate.service.leases.leases import Order
 from climate.service.waiting_list import entries, places

@@ -1,8 +1,8 @@
 """A month of requests that may wait, with and without the rule that protects large leases from small ones.
 
-The rule is the code of the engine (`climate.domain.planning.waiting.serve`); hosts, clock and owners are simulated. A
-request takes what is free at once, ahead of the waiting list, as requests to climate do. Leases end early by chance,
-which serves the list.
+The rule is the code of the engine (`climate.domain.planning.waiting_list.serve`); hosts, clock and owners are
+simulated. A request takes what is free at once, ahead of the waiting list, as requests to climate do. Leases end
+early by chance, which serves the list.
 """
 
 import random
@@ -16,7 +16,7 @@ from uuid import UUID
 
 from benchmarks.figures import head, line
 from climate.domain.period import Period
-from climate.domain.planning.waiting import Entry, Rule, serve
+from climate.domain.planning.waiting_list import Entry, Rule, serve
 
 BEGIN = datetime(2030, 1, 1, tzinfo=UTC)
 HOUR = timedelta(hours=1)

@@ -17,7 +17,7 @@ from climate.cloud.bundled import BundledCloud
 from climate.cloud.bundled_zones import BundledZones
 from climate.compute.models.node import NodeSpec
 from climate.compute.nodes import services
-from climate.compute.virt.memory import MemoryDriver
+from climate.compute.virt.in_memory import MemoryDriver
 from climate.domain.policy import Caller
 from climate.service.hosts import inventory
 

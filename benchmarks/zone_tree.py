@@ -18,7 +18,7 @@ from benchmarks.scratch import Place
 from climate import bootstrap, identity
 from climate.bootstrap import Deployment
 from climate.compute.nodes import services
-from climate.compute.virt.memory import MemoryDriver
+from climate.compute.virt.in_memory import MemoryDriver
 from climate.compute.zones import registry
 from climate.compute.zones.http.messages import HttpAnswer, HttpRequest
 from climate.compute.zones.http.transport import Outcome, Talk

@@ -9,12 +9,12 @@ from typing import Any
 
 from flask import Flask, jsonify, request
 
-from benchmarks import scratch, zone_leases, zone_processes
+from benchmarks import scratch, zone_leases, zone_server_show
 from benchmarks.figures import head, line, spread, step
 from benchmarks.zone_tree import C, Zone, fill, zones
 from climate import log_setup
 from climate.compute.models.request import BootRequest, spec_of
-from climate.compute.scheduler.estimates import estimate
+from climate.compute.scheduler.cost_estimates import estimate
 from climate.compute.store.projects import flavors
 from climate.compute.zones import polling, registry
 from climate.compute.zones.builds import plan, selection
@@ -34,7 +34,7 @@ def main(short: bool) -> None:
     with scratch.place() as place:
         _select(place, 3 if short else 20)
         _polls(place, 2 if short else 5)
-        zone_processes.shows(place, 30 if short else 100)
+        zone_server_show.shows(place, 30 if short else 100)
         zone_leases.measure(place, 10 if short else 100)
 
 

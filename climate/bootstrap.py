@@ -17,8 +17,8 @@ from climate.cloud.bundled import BundledCloud
 from climate.cloud.bundled_cells import BundledCells
 from climate.cloud.bundled_zones import BundledZones
 from climate.compute import Compute
+from climate.compute.clusters.networked_driver import HostNetworks
 from climate.compute.clusters.remote_members import Elsewhere
-from climate.compute.clusters.wired_driver import HostNetworks
 from climate.compute.errors import VirtError
 from climate.compute.images.quota import ImageLimits
 from climate.compute.migrations import host_drain

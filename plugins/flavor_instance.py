@@ -10,8 +10,8 @@ from sqlalchemy import Connection
 from climate.cloud import CloudFlavor, HostPools, SharedCapacity
 from climate.domain.availability.demands import Horizon, SharedDemand
 from climate.domain.errors import Conflict, NotFound
-from climate.domain.hosts.capacity import Size
-from climate.domain.hosts.flavor_demand import Demand
+from climate.domain.hosts.extra_spec_requirements import Demand
+from climate.domain.hosts.shared_capacity import Size
 from climate.plugin import Allocation, Ask, Lent, Offer, shared_capacity
 from climate.plugin.schema_fields import Affinity, Count, grace_period
 from climate.plugin.shared_capacity import MOST, TERMINATE, ServersAndCapacity

@@ -8,17 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import compare, figures, pages, pool_filling
+from benchmarks import compare, figures, pages, pool_scaling
 from benchmarks.processes import environ
-from climate.domain.hosts.pool_filling import Rules
+from climate.domain.hosts.pool_scaling import Rules
 from climate.settings import Settings
 
 
 def test_a_pool_that_follows_its_backlog_refuses_less_than_a_fixed_one_of_its_mean_size() -> None:
-    load = pool_filling.Load(days=12)
-    follows = pool_filling.Pool(load, pool_filling.RULES, seed=1).run()
+    load = pool_scaling.Load(days=12)
+    follows = pool_scaling.Pool(load, pool_scaling.RULES, seed=1).run()
     mean = round(follows.kept / (load.days * 24))
-    fixed = pool_filling.Pool(load, Rules(target=mean), seed=1).run()
+    fixed = pool_scaling.Pool(load, Rules(target=mean), seed=1).run()
     assert (fixed.asked, fixed.largest) == (follows.asked, mean)
     assert follows.refused < 0.6 * fixed.refused
     assert follows.lent / follows.kept > fixed.lent / fixed.kept
@@ -26,9 +26,9 @@ def test_a_pool_that_follows_its_backlog_refuses_less_than_a_fixed_one_of_its_me
 
 def test_a_pool_that_moves_servers_keeps_fewer_hosts_or_refuses_less() -> None:
     """Drained hosts are empty after some minutes, where they waited for hours."""
-    load = pool_filling.Load(days=6)
-    waits = pool_filling.Pool(load, pool_filling.RULES, seed=1).run()
-    moves = pool_filling.Pool(replace(load, move_minutes=2), pool_filling.RULES, seed=1).run()
+    load = pool_scaling.Load(days=6)
+    waits = pool_scaling.Pool(load, pool_scaling.RULES, seed=1).run()
+    moves = pool_scaling.Pool(replace(load, move_minutes=2), pool_scaling.RULES, seed=1).run()
     assert (waits.servers_moved, moves.asked) == (0, waits.asked)
     assert moves.servers_moved > 0
     assert moves.refused < waits.refused or moves.kept < waits.kept

@@ -17,7 +17,7 @@ from climate.compute.nodes import nodes_file
 from climate.configuration import policy_file
 from climate.embedded.errors import StoreError
 from climate.embedded.postgres import _url
-from climate.identity import clouds, initial_accounts, keys
+from climate.identity import clouds_yaml, initial_accounts, keys
 from climate.runner import first_run
 from climate.settings import SettingError, Settings
 
@@ -26,7 +26,7 @@ Read = Callable[[Path], object]
 
 def _told_of_clouds(home: Path) -> None:
     said: list[str] = []
-    clouds.write(home / "clouds.yaml", "http://h", {}, said.append)
+    clouds_yaml.write(home / "clouds.yaml", "http://h", {}, said.append)
     raise Failure(said[0])
 
 

@@ -14,7 +14,7 @@ from kombu.entity import Queue
 from climate.compute.network.allocation.queue import TASK
 from climate.service.events.event_shares import QUEUE, queue_of
 from climate.settings import SettingError
-from workers import safe_transport
+from workers import tolerant_transport
 
 RUN_EVENT, RUN_EVENTS = "climate.run_event", "climate.run_events"
 SERVE, TEND = "climate.serve", "climate.tend"
@@ -38,7 +38,7 @@ class Hosts(NamedTuple):
 
 def connect(redis_url: str) -> Celery:
     """Return a Celery application for sending and receiving."""
-    app = Celery("climate", broker=broker_url(redis_url), amqp=safe_transport.Amqp, set_as_current=False)
+    app = Celery("climate", broker=broker_url(redis_url), amqp=tolerant_transport.Amqp, set_as_current=False)
     app.conf.update(
         accept_content=["json"],
         broker_connection_max_retries=None,

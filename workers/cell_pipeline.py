@@ -13,12 +13,12 @@ from typing import Protocol, TypeVar
 from sqlalchemy import Connection
 
 from climate.compute import Compute
-from climate.compute.cells.cell import Cell
 from climate.compute.cells.messaging import inbox, outbox
 from climate.compute.cells.messaging.dispatch import Handlers
 from climate.compute.cells.messaging.messages import Message
 from climate.compute.cells.messaging.pipeline import Task
 from climate.compute.cells.messaging.transport import CellTransport
+from climate.compute.cells.models import Cell
 from climate.compute.cells.state.link_cache import Here, Surroundings
 from climate.compute.store.cells.messages import Sent
 from climate.database.connections import KeptConnections

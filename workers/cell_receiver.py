@@ -10,7 +10,7 @@ import structlog
 from kombu.exceptions import KombuError
 
 from climate.compute.cells.messaging.broker import OPTIONS, KeptConnection
-from workers.safe_transport import NO_MESSAGE
+from workers.tolerant_transport import NO_MESSAGE
 
 log = structlog.get_logger(__name__)
 

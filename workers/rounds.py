@@ -25,7 +25,7 @@ from climate.service.host_operations import (
     evacuation,
     failures,
     maintenance,
-    pool_filling,
+    pool_scaling,
     recycling,
     server_moves,
 )
@@ -63,7 +63,7 @@ ROUNDS: Sequence[Round] = (
     failures.look,
     *ON_HOSTS,
     waiting_list.run_round,
-    pool_filling.run_round,
+    pool_scaling.run_round,
     kept_volumes.release,
 )
 """Rounds in the order in which they run."""
@@ -102,7 +102,7 @@ def due(climate: Climate) -> Iterator[Round]:
     if work.waiting:
         yield waiting_list.run_round
     if work.filling:
-        yield pool_filling.run_round
+        yield pool_scaling.run_round
     if work.volumes:
         yield kept_volumes.release
 

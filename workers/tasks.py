@@ -51,7 +51,7 @@ log = structlog.get_logger(__name__)
 
 
 @dataclass
-class Desk:
+class WorkerContext:
     """Objects of one worker process, built on first use, hence after the fork."""
 
     settings: Settings
@@ -160,7 +160,7 @@ class Desk:
                 rounds.make(self.deployment.climate, rounds.OUTSIDE_ROUNDS, mine.__bool__)
 
 
-def register(app: Celery, desk: Desk) -> None:
+def register(app: Celery, desk: WorkerContext) -> None:
     """Register the tasks with the application. Errors are only logged, because the database keeps the pending work."""
     tasks: dict[str, Callable[..., None]] = {
         RUN_EVENT: desk.run_event,

@@ -10,10 +10,10 @@ from climate import log_setup, plugin
 from climate.configuration import cells
 from climate.settings import Settings
 from workers import celery_app, watchdog
-from workers.tasks import Desk, register
+from workers.tasks import WorkerContext, register
 
 
-def main(settings: Settings, desk: Desk | None = None) -> int:
+def main(settings: Settings, desk: WorkerContext | None = None) -> int:
     """Run until stopped; a warm shutdown lets tasks finish. `desk` runs the tasks; None means climate's own."""
     log_setup.configure(settings.log_format, settings.log_level)
     for chatty in ("celery.worker.strategy", "celery.app.trace"):  # it logs two lines for every task
@@ -21,7 +21,7 @@ def main(settings: Settings, desk: Desk | None = None) -> int:
     # Running as root, as in a container, is left to the operator.
     warnings.filterwarnings("ignore", category=SecurityWarning)
     app = celery_app.connect(settings.redis_url)
-    register(app, desk or Desk(settings))
+    register(app, desk or WorkerContext(settings))
     hosts = celery_app.Hosts(settings.service_host, settings.network_host or settings.service_host)
     has_nodes = not cells.options(settings).is_api
     queues = celery_app.queues(

@@ -17,7 +17,7 @@ from api.image.access import find, own
 from api.paging import next_links, page, unknown_marker
 from api.request_context import compute, deployment, here
 from climate.compute.errors import NotFound
-from climate.compute.images import registry
+from climate.compute.images import image_catalog
 from climate.compute.models.image import ACTIVE, DEACTIVATED, KILLED, QUEUED, SAVING, STAGED, Image
 from climate.compute.store.projects.images import ImageQuery
 from climate.domain.errors import NotFound as NoSuch
@@ -70,7 +70,7 @@ def show(image_id: str) -> Body:
 @blueprint.delete("/images/<image_id>")
 def delete(image_id: str) -> tuple[str, int]:
     """Delete an image; refused if it is protected, or if a shelved server needs it."""
-    registry.delete(compute(), own(image_id).id)
+    image_catalog.delete(compute(), own(image_id).id)
     return "", 204
 
 
@@ -123,7 +123,7 @@ def _changed(image_id: str, change: Callable[[Mapping[str, str]], Mapping[str, s
         image_body.check_properties(properties.keys() - image.properties.keys())
         return replace(image, properties=properties)
 
-    registry.change(compute(), own(image_id).id, changed)
+    image_catalog.change(compute(), own(image_id).id, changed)
     return dict(find(image_id).properties)
 
 
@@ -132,7 +132,7 @@ def _listed(shape: Callable[[Image], Body]) -> Body:
     wanted = page(may_be_empty=True)
     query = replace(_query(), marker=wanted.marker, limit=wanted.limit + 1)
     try:
-        result = registry.listed(compute(), query, validation.own_project())
+        result = image_catalog.listed(compute(), query, validation.own_project())
     except NotFound:
         raise unknown_marker(str(wanted.marker)) from None
     shown = result[: wanted.limit]

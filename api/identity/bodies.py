@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Unpack
 
-from api.identity.body_keys import below, flag, text, text_key
+from api.identity.common_body_keys import below, flag, text, text_key
 from api.schema import shapes
 from api.schema.body import ABSENT, Body, Key, KeyOptions, Values
 from climate.domain.errors import InvalidInput

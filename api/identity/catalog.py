@@ -11,7 +11,7 @@ from api.identity.views import listing
 from api.request_context import caller, deployment
 from climate.domain.errors import NotFound
 from climate.domain.policy import require
-from climate.identity.clouds import REGION
+from climate.identity.clouds_yaml import REGION
 
 SERVICES = (
     ("identity", "climate-identity", "/identity/v3"),

@@ -7,7 +7,7 @@ from api.identity import bodies, views
 from api.request_context import caller, identity
 from climate.domain.errors import Forbidden
 from climate.identity import credentials as verbs
-from climate.identity import lookup
+from climate.identity import read_operations
 from climate.identity.authentication.tokens import Grant
 from climate.identity.credentials import NewCredential
 from climate.identity.models import Credential
@@ -19,7 +19,7 @@ blueprint = Blueprint("identity-credentials", __name__, url_prefix="/identity/v3
 def listing(user_id: str) -> dict[str, object]:
     """List the caller's credentials."""
     _only_oneself(user_id)
-    credentials = lookup.credentials(identity(), user_id, request.args.get("name"))
+    credentials = read_operations.credentials(identity(), user_id, request.args.get("name"))
     return views.listing("application_credentials", [_view(one) for one in credentials])
 
 
@@ -44,7 +44,7 @@ def create(user_id: str) -> tuple[dict[str, object], int]:
 def show(user_id: str, credential_id: str) -> dict[str, object]:
     """Show one of the caller's credentials."""
     _only_oneself(user_id)
-    return {"application_credential": _view(lookup.credential(identity(), user_id, credential_id))}
+    return {"application_credential": _view(read_operations.credential(identity(), user_id, credential_id))}
 
 
 @blueprint.delete("/application_credentials/<credential_id>")
@@ -56,7 +56,7 @@ def remove(user_id: str, credential_id: str) -> tuple[str, int]:
 
 
 def _view(one: Credential, secret: str | None = None) -> dict[str, object]:
-    return views.credential(one, lookup.named_roles(identity(), one.roles), secret)
+    return views.credential(one, read_operations.named_roles(identity(), one.roles), secret)
 
 
 def _only_oneself(user_id: str) -> None:

@@ -8,7 +8,7 @@ from api.identity.views import links
 from api.request_context import caller, identity
 from climate.domain.errors import NotFound
 from climate.domain.policy import require
-from climate.identity import lookup, projects_and_users
+from climate.identity import projects_and_users, read_operations
 
 blueprint = Blueprint("identity-project-tags", __name__, url_prefix="/identity/v3/projects/<project_id>/tags")
 
@@ -60,7 +60,7 @@ def remove(project_id: str, tag: str) -> tuple[str, int]:
 
 
 def _of(project_id: str) -> tuple[str, ...]:
-    return lookup.project(identity(), project_id, read_access.own_user_id()).tags
+    return read_operations.project(identity(), project_id, read_access.own_user_id()).tags
 
 
 def _tags(project_id: str, tags: tuple[str, ...]) -> dict[str, object]:

@@ -7,7 +7,7 @@ from api.identity import bodies, filters, read_access, views
 from api.request_context import caller, identity
 from climate.domain.errors import Forbidden
 from climate.domain.policy import require
-from climate.identity import lookup, projects_and_users
+from climate.identity import projects_and_users, read_operations
 from climate.identity.projects_and_users import NewProject
 
 blueprint = Blueprint("identity-projects", __name__, url_prefix="/identity/v3")
@@ -17,7 +17,7 @@ blueprint = Blueprint("identity-projects", __name__, url_prefix="/identity/v3")
 def listing() -> dict[str, object]:
     """List all projects (administrator); users list their own by `/auth/projects`."""
     read_access.require_reader()
-    projects = lookup.projects(identity(), request.args.get("name"))
+    projects = read_operations.projects(identity(), request.args.get("name"))
     return views.listing(
         "projects", [views.project(one) for one in projects if filters.fits_project(request.args, one)]
     )
@@ -34,7 +34,7 @@ def create() -> tuple[dict[str, object], int]:
 @blueprint.get("/projects/<project_id>")
 def show(project_id: str) -> dict[str, object]:
     """Show a project; other users than administrators see only their own."""
-    return {"project": views.project(lookup.project(identity(), project_id, read_access.own_user_id()))}
+    return {"project": views.project(read_operations.project(identity(), project_id, read_access.own_user_id()))}
 
 
 @blueprint.patch("/projects/<project_id>")

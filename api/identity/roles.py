@@ -13,7 +13,7 @@ from api.identity.read_access import require_reader
 from api.request_context import caller, identity
 from climate.domain.errors import InvalidInput, NotFound
 from climate.domain.policy import require
-from climate.identity import lookup
+from climate.identity import read_operations
 from climate.identity import roles as verbs
 from climate.identity.models import DOMAIN_ID, Role
 from climate.identity.store.assignments import Filter, Holder
@@ -32,7 +32,7 @@ NO_DEFAULT_DOMAIN = f"domain_id must be null or another domain than {DOMAIN_ID},
 def listing() -> dict[str, object]:
     """List the roles of a domain or, without one in the query, those of none."""
     wanted = request.args.get("domain_id")
-    found = [one for one in lookup.all_roles(identity()) if one.domain_id == wanted]
+    found = [one for one in read_operations.all_roles(identity()) if one.domain_id == wanted]
     return _roles(found, request.args.get("name"))
 
 
@@ -50,7 +50,7 @@ def create() -> tuple[dict[str, object], int]:
 @blueprint.get("/roles/<role_id>")
 def show(role_id: str) -> dict[str, object]:
     """Show a role; the id of a default role is its name."""
-    return {"role": views.role(lookup.role(identity(), role_id))}
+    return {"role": views.role(read_operations.role(identity(), role_id))}
 
 
 @blueprint.patch("/roles/<role_id>")
@@ -73,24 +73,24 @@ def remove(role_id: str) -> tuple[str, int]:
 @blueprint.get("/role_inferences")
 def rules() -> dict[str, object]:
     """List the roles that roles imply."""
-    known = {one.id: one for one in lookup.all_roles(identity())}
-    found = lookup.role_rules(identity()).items()
+    known = {one.id: one for one in read_operations.all_roles(identity())}
+    found = read_operations.role_rules(identity()).items()
     return views.listing("role_inferences", [_rules(known[prior], of) for prior, of in found if prior in known])
 
 
 @blueprint.get("/roles/<role_id>/implies")
 def rules_of(role_id: str) -> dict[str, object]:
     """List the roles that a role implies directly."""
-    prior = lookup.role(identity(), role_id)
-    implied = lookup.role_rules(identity()).get(role_id, [])
+    prior = read_operations.role(identity(), role_id)
+    implied = read_operations.role_rules(identity()).get(role_id, [])
     return {"role_inference": _rules(prior, implied), "links": views.links(f"roles/{role_id}/implies")}
 
 
 @blueprint.get("/roles/<role_id>/implies/<implied_id>")
 def rule(role_id: str, implied_id: str) -> dict[str, object] | tuple[str, int]:
     """Show that a role implies another; HEAD checks it."""
-    prior, implied = lookup.role(identity(), role_id), lookup.role(identity(), implied_id)
-    if implied not in lookup.role_rules(identity()).get(role_id, []):
+    prior, implied = read_operations.role(identity(), role_id), read_operations.role(identity(), implied_id)
+    if implied not in read_operations.role_rules(identity()).get(role_id, []):
         raise NotFound(f"Role {prior.name} does not imply {implied.name}")
     return ("", 204) if request.method == "HEAD" else _rule(prior, implied)
 
@@ -152,7 +152,7 @@ def assigned(**path: str) -> dict[str, object]:
     """List the roles that a user or a group was given in a project or in the system."""
     require_reader()
     place = Place(**path)
-    return _roles(lookup.roles(identity(), place.holder, place.project_id))
+    return _roles(read_operations.roles(identity(), place.holder, place.project_id))
 
 
 @_at("GET", "/<role_id>")
@@ -160,7 +160,7 @@ def check(role_id: str, **path: str) -> tuple[str, int]:
     """Check whether a user or a group was given a role in a project or in the system; clients use HEAD."""
     require_reader()
     place = Place(**path)
-    lookup.check_role(identity(), place.holder, place.project_id, role_id)
+    read_operations.check_role(identity(), place.holder, place.project_id, role_id)
     return "", 204
 
 
@@ -196,10 +196,10 @@ def all_assignments() -> dict[str, object]:
     )
     if wanted.user_id != caller().user_id:
         require_reader()
-    result = lookup.role_assignments(identity(), wanted)
+    result = read_operations.role_assignments(identity(), wanted)
     names = None
     if _is_set(asked, "include_names"):
-        names = {one.id: views.domain_name(one) for one in lookup.domains(identity())}
+        names = {one.id: views.domain_name(one) for one in read_operations.domains(identity())}
     return views.listing("role_assignments", [views.assignment(one, names) for one in result])
 
 

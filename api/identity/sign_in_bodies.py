@@ -3,12 +3,12 @@
 from dataclasses import dataclass, field
 from typing import Unpack
 
-from api.identity.body_keys import below, text_key
+from api.identity.common_body_keys import below, text_key
 from api.schema import shapes
 from api.schema.body import Body, Key, KeyOptions, Values, as_given, part
 from climate.domain.errors import InvalidInput, NotAuthenticated
 from climate.identity.authentication.sign_in import UNSCOPED
-from climate.identity.models import Scope, Who, WholeSystem
+from climate.identity.models import NameOrId, Scope, WholeSystem
 
 METHODS = 'auth.identity.methods must be ["password"], ["token"] or ["application_credential"]'
 NO_SCOPE = "auth.scope must be a project or the system: this cloud has no scope of a domain or a trust"
@@ -18,7 +18,7 @@ NO_SCOPE = "auth.scope must be a project or the system: this cloud has no scope 
 class Password:
     """Proof of identity by a user and its password."""
 
-    who: Who
+    who: NameOrId
     password: str = field(repr=False)
 
 
@@ -33,23 +33,23 @@ class Token:
 class Secret:
     """Secret of an application credential, which is named by id, or by name and owner."""
 
-    who: Who
-    owner: Who | None
+    who: NameOrId
+    owner: NameOrId | None
     secret: str = field(repr=False)
 
 
 Proof = Password | Token | Secret
 
 
-def _domain(value: object, name: str) -> Who:
+def _domain(value: object, name: str) -> NameOrId:
     """Return the domain of a user or a project, by its id or its name."""
     if not isinstance(value, dict):
         raise InvalidInput(f"{name} must be an object")
     domain_id, domain_name = value.get("id"), value.get("name")
     if isinstance(domain_id, str) and domain_id:
-        return Who(id=domain_id)
+        return NameOrId(id=domain_id)
     if isinstance(domain_name, str) and domain_name:
-        return Who(name=domain_name)
+        return NameOrId(name=domain_name)
     raise NotAuthenticated()
 
 
@@ -85,8 +85,8 @@ class UserByName(ByName):
     password = text_key(required=True)
 
 
-def _who(given: Values) -> Who:
-    return Who(id=given["id"]) if "id" in given else Who(name=given["name"], domain=given.get("domain"))
+def _who(given: Values) -> NameOrId:
+    return NameOrId(id=given["id"]) if "id" in given else NameOrId(name=given["name"], domain=given.get("domain"))
 
 
 def _either(by_id: Body, by_name: Body, **options: Unpack[KeyOptions]) -> Key:

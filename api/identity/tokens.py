@@ -10,7 +10,7 @@ from api.identity.views import domain_of, listing, moment, project
 from api.request_context import caller, deployment, identity
 from climate.domain.errors import InvalidInput, NotAuthenticated, NotFound
 from climate.domain.policy import require
-from climate.identity import lookup
+from climate.identity import read_operations
 from climate.identity.authentication import request_authentication, sign_in
 from climate.identity.authentication.tokens import Grant, seal
 from climate.identity.models import Scope
@@ -52,7 +52,7 @@ def revoke() -> tuple[str, int]:
 @blueprint.get("/projects")
 def own_projects() -> dict[str, object]:
     """List the projects for which the caller can request a token."""
-    return listing("projects", [project(one) for one in lookup.usable_projects(identity(), caller().user_id)])
+    return listing("projects", [project(one) for one in read_operations.usable_projects(identity(), caller().user_id)])
 
 
 @blueprint.get("/domains")
@@ -64,7 +64,7 @@ def own_domains() -> dict[str, object]:
 @blueprint.get("/system")
 def own_system() -> dict[str, object]:
     """List the system if the caller has a role in it, and can request a token for it."""
-    own = lookup.effective_roles(identity(), caller().user_id, None)
+    own = read_operations.effective_roles(identity(), caller().user_id, None)
     return listing("system", [{"all": True}] if own else [])
 
 
@@ -115,7 +115,7 @@ def _shown(grant: Grant) -> Response:
     if grant.is_system:
         token["system"] = {"all": True}
     if grant.project_id or grant.is_system:
-        found = lookup.named_roles(identity(), grant.roles)
+        found = read_operations.named_roles(identity(), grant.roles)
         token["roles"] = [{"id": role.id, "name": role.name} for role in found]
         token["catalog"] = catalog(deployment().settings.base_url)
     if grant.credential_id:

@@ -8,9 +8,9 @@ from api.identity.read_access import require_reader
 from api.request_context import caller, identity
 from climate.domain.errors import Forbidden
 from climate.domain.policy import require
-from climate.identity import lookup, projects_and_users
+from climate.identity import projects_and_users, read_operations
 from climate.identity.authentication import sign_in
-from climate.identity.models import Who
+from climate.identity.models import NameOrId
 from climate.identity.projects_and_users import NewUser
 
 blueprint = Blueprint("identity-users", __name__, url_prefix="/identity/v3/users")
@@ -20,7 +20,7 @@ blueprint = Blueprint("identity-users", __name__, url_prefix="/identity/v3/users
 def listing() -> dict[str, object]:
     """All users."""
     require_reader()
-    users = lookup.users(identity(), request.args.get("name"))
+    users = read_operations.users(identity(), request.args.get("name"))
     return views.listing("users", [views.user(one) for one in users if filters.fits(request.args, one)])
 
 
@@ -36,7 +36,7 @@ def create() -> tuple[dict[str, object], int]:
 def show(user_id: str) -> dict[str, object]:
     """Show a user; users may see themselves."""
     _self_or_admin(user_id)
-    return {"user": views.user(lookup.user(identity(), user_id))}
+    return {"user": views.user(read_operations.user(identity(), user_id))}
 
 
 @blueprint.patch("/<user_id>")
@@ -64,7 +64,7 @@ def change_password(user_id: str) -> tuple[str, int]:
         require(caller(), "identity:admin")
     given = bodies.CHANGED_PASSWORD.read(read_object())
     address = request.remote_addr or ""
-    sign_in.by_password(identity(), Who(id=user_id), given["original_password"], sign_in.UNSCOPED, address)
+    sign_in.by_password(identity(), NameOrId(id=user_id), given["original_password"], sign_in.UNSCOPED, address)
     projects_and_users.change_user(identity(), caller(), user_id, {"password": given["password"]})
     return "", 204
 
@@ -73,7 +73,7 @@ def change_password(user_id: str) -> tuple[str, int]:
 def own_projects(user_id: str) -> dict[str, object]:
     """List the projects in which a user has a role."""
     _self_or_admin(user_id)
-    projects = lookup.projects(identity(), user_id=user_id)
+    projects = read_operations.projects(identity(), user_id=user_id)
     return views.listing("projects", [views.project(one) for one in projects])
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
 from api.request_context import deployment, identity
-from climate.identity import lookup
+from climate.identity import read_operations
 from climate.identity.models import DOMAIN_ID, ROLES, Assignment, Credential, Domain, Group, Project, Role, User
 
 Body = dict[str, object]
@@ -22,7 +22,7 @@ def listing(key: str, values: Sequence[Body]) -> Body:
 
 def domain_of(domain_id: str | None) -> Body:
     """Return id and name of the domain of a user or a project; the default one needs no SQL."""
-    return domain_name(lookup.domain(identity(), domain_id))
+    return domain_name(read_operations.domain(identity(), domain_id))
 
 
 def domain_name(one: Domain) -> Body:

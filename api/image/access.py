@@ -2,7 +2,7 @@
 
 from api.compute import validation
 from api.request_context import caller, compute
-from climate.compute.images import registry
+from climate.compute.images import image_catalog
 from climate.compute.models.image import Image
 from climate.domain.errors import Forbidden
 
@@ -10,7 +10,7 @@ from climate.domain.errors import Forbidden
 def find(image_id: str) -> Image:
     """Return an image that the caller may see."""
     validation.may_read()
-    return registry.get(compute(), image_id, validation.own_project())
+    return image_catalog.get(compute(), image_id, validation.own_project())
 
 
 def own(image_id: str) -> Image:

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from uuid import uuid4
 
-from api.compute import body_keys as keys
+from api.compute import common_body_keys as keys
 from api.compute import validation
 from api.request_context import caller
 from api.schema import shapes

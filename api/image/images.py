@@ -13,11 +13,11 @@ from api.image import image_body, image_query, upload_slots
 from api.image.access import find, own
 from api.image.image_view import view
 from api.image.imports import METHOD
-from api.negotiation import answers
 from api.paging import next_links, page, unknown_marker
+from api.request_checks import answers
 from api.request_context import caller, compute, deployment, here
 from climate.compute.errors import NotFound
-from climate.compute.images import images, registry
+from climate.compute.images import image_catalog, image_data
 from climate.compute.models.image import ACTIVE, DEACTIVATED
 from climate.domain.errors import Forbidden
 
@@ -38,7 +38,7 @@ def listing() -> Body:
     validation.may_read()
     wanted, query = page(), image_query.wanted()
     try:
-        result = registry.listed(compute(), replace(query, marker=wanted.marker), validation.own_project())
+        result = image_catalog.listed(compute(), replace(query, marker=wanted.marker), validation.own_project())
     except NotFound:
         raise unknown_marker(str(wanted.marker)) from None
     more, result = len(result) > wanted.limit, result[: wanted.limit]
@@ -50,7 +50,7 @@ def listing() -> Body:
 def create() -> tuple[Body, int, dict[str, str]]:
     """Create an image without content; a later upload or import adds it."""
     validation.may_write()
-    made = registry.register(compute(), image_body.new(read_object()))
+    made = image_catalog.register(compute(), image_body.new(read_object()))
     return view(made), 201, {"OpenStack-image-import-methods": METHOD}
 
 
@@ -59,7 +59,7 @@ def usage() -> Body:
     """Show the project's limits and usage of images; sizes in MiB, -1 for no limit."""
     validation.may_read()
     limits = compute().image_limits
-    used = registry.used(compute(), caller().project_id)
+    used = image_catalog.used(compute(), caller().project_id)
     figures = {
         "image_count_total": (limits.count, used.images),
         "image_size_total": (limits.size_mb, -(-used.size // _MB)),
@@ -81,7 +81,7 @@ def change(image_id: str) -> Body:
     operations = read_json((PATCH, OLD_PATCH))
     if request.mimetype == OLD_PATCH:
         operations = image_body.of_old_patch(operations)
-    registry.change(compute(), image_id, partial(image_body.changed, operations=operations))
+    image_catalog.change(compute(), image_id, partial(image_body.changed, operations=operations))
     return show(image_id)
 
 
@@ -89,7 +89,7 @@ def change(image_id: str) -> Body:
 def delete(image_id: str) -> tuple[str, int]:
     """Delete an image and its content; refused if it is protected, or if a shelved server needs it."""
     own(image_id)
-    registry.delete(compute(), image_id)
+    image_catalog.delete(compute(), image_id)
     return "", 204
 
 
@@ -97,7 +97,7 @@ def delete(image_id: str) -> tuple[str, int]:
 def add_tag(image_id: str, tag: str) -> tuple[str, int]:
     """Add a tag to an image."""
     own(image_id)
-    registry.change_tags(compute(), image_id, partial(image_body.tagged, text=tag))
+    image_catalog.change_tags(compute(), image_id, partial(image_body.tagged, text=tag))
     return "", 204
 
 
@@ -105,7 +105,7 @@ def add_tag(image_id: str, tag: str) -> tuple[str, int]:
 def drop_tag(image_id: str, tag: str) -> tuple[str, int]:
     """Remove a tag from an image."""
     own(image_id)
-    registry.delete_tag(compute(), image_id, tag)
+    image_catalog.delete_tag(compute(), image_id, tag)
     return "", 204
 
 
@@ -114,7 +114,7 @@ def upload(image_id: str) -> tuple[str, int]:
     """Upload the content of an image."""
     image = own(image_id)
     with upload_slots.slots().one_of(caller().project_id, request.content_length):
-        images.upload(compute(), image.id, _content(), request.content_length or 0)
+        image_data.upload(compute(), image.id, _content(), request.content_length or 0)
     return "", 204
 
 
@@ -123,7 +123,7 @@ def stage(image_id: str) -> tuple[str, int]:
     """Upload the content of an image for a later import."""
     image = own(image_id)
     with upload_slots.slots().one_of(caller().project_id, request.content_length):
-        images.stage(compute(), image.id, _content(), request.content_length or 0)
+        image_data.stage(compute(), image.id, _content(), request.content_length or 0)
     return "", 204
 
 
@@ -132,7 +132,7 @@ def stage(image_id: str) -> tuple[str, int]:
 def download(image_id: str) -> Response:
     """Return the content of an active image."""
     image = find(image_id)
-    path = images.content_file(compute(), image.id)
+    path = image_data.content_file(compute(), image.id)
     if image.status == DEACTIVATED and not caller().is_admin:
         raise Forbidden("The requested image has been deactivated. Image data download is forbidden.")
     if image.status not in (ACTIVE, DEACTIVATED) or not path.exists():

@@ -8,7 +8,7 @@ from api.image.access import find, own
 from api.request_context import compute
 from api.schema import shapes
 from api.schema.body import Body, Ignored, Key, part
-from climate.compute.images import images, registry
+from climate.compute.images import image_catalog, image_data
 from climate.domain.errors import InvalidInput
 
 blueprint = Blueprint("image-imports", __name__, url_prefix="/image/v2")
@@ -57,7 +57,7 @@ def start(image_id: str) -> tuple[str, int]:
     """Import the staged content of an image; the image is active afterwards."""
     image = own(image_id)
     IMPORT.read(read_object())
-    images.import_staged(compute(), image.id)
+    image_data.import_staged(compute(), image.id)
     return "", 202
 
 
@@ -71,12 +71,12 @@ def tasks(image_id: str) -> dict[str, object]:
 @blueprint.post("/images/<image_id>/actions/deactivate")
 def deactivate(image_id: str) -> tuple[str, int]:
     """Stop giving out the content of an image."""
-    registry.deactivate(compute(), own(image_id).id)
+    image_catalog.deactivate(compute(), own(image_id).id)
     return "", 204
 
 
 @blueprint.post("/images/<image_id>/actions/reactivate")
 def reactivate(image_id: str) -> tuple[str, int]:
     """Give out the content of an image again."""
-    registry.reactivate(compute(), own(image_id).id)
+    image_catalog.reactivate(compute(), own(image_id).id)
     return "", 204

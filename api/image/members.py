@@ -3,7 +3,7 @@
 from flask import Blueprint
 
 from api.body import read_object
-from api.compute import body_keys as keys
+from api.compute import common_body_keys as keys
 from api.compute import validation
 from api.request_context import compute
 from api.schema.body import Body

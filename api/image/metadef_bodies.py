@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Unpack
 
-from api.compute import body_keys as keys
+from api.compute import common_body_keys as keys
 from api.compute import validation
 from api.schema import shapes
 from api.schema.body import ABSENT, Body, Key, KeyOptions, Values, as_given

@@ -3,10 +3,30 @@
 from flask import Flask, Response
 
 from api.errors import answer
-from api.network import agents, extensions, floating_ips, networks, ports, quotas, security_groups, subnets, versions
+from api.network import (
+    agents_and_ip_availability,
+    extensions,
+    floating_ips,
+    networks,
+    ports,
+    quotas,
+    security_groups,
+    subnets,
+    versions,
+)
 from climate.compute.errors import Conflict, QuotaExceeded
 
-NOUNS = (versions, networks, subnets, ports, floating_ips, quotas, security_groups, agents, extensions)
+NOUNS = (
+    versions,
+    networks,
+    subnets,
+    ports,
+    floating_ips,
+    quotas,
+    security_groups,
+    agents_and_ip_availability,
+    extensions,
+)
 
 
 def _over_quota(error: QuotaExceeded) -> Response:

@@ -1,6 +1,6 @@
 """Bodies of the Network API: networks, subnets, floating IPs and quotas."""
 
-from api.compute import body_keys as keys
+from api.compute import common_body_keys as keys
 from api.compute import validation
 from api.compute.networks import ip_validation
 from api.network import views

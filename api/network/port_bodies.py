@@ -2,7 +2,7 @@
 
 import re
 
-from api.compute import body_keys as keys
+from api.compute import common_body_keys as keys
 from api.compute import validation
 from api.compute.networks import ip_validation
 from api.network.bodies import ANYTHING, DESCRIPTION, TEXT, one_line, project_key

@@ -1,6 +1,6 @@
 """Bodies of security groups and their rules."""
 
-from api.compute import body_keys as keys
+from api.compute import common_body_keys as keys
 from api.compute import validation
 from api.compute.networks import security_rule_validation
 from api.schema import shapes

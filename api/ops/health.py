@@ -7,10 +7,10 @@ from flask import Blueprint, Response, current_app
 from api.auth import public
 from api.compute import metrics as cloud_figures
 from api.compute.nodes import service_health
-from api.negotiation import answers
 from api.openapi import document
 from api.ops import metrics
 from api.ops.request_counters import tally
+from api.request_checks import answers
 from api.request_context import caller, climate, deployment, disk_watch
 from climate.domain.policy import METRICS, require
 from climate.service import readiness

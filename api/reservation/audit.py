@@ -10,9 +10,9 @@ from api.reservation.dates import Moment, date, out_date
 from api.reservation.ids import marker_number
 from api.reservation.leases.schema import LinkOut
 from api.reservation.view_decorator import PREFIX, Operation, Read, serve
-from climate.domain.audit import Action, AuditKind
-from climate.service.journal import audit
-from climate.service.journal.audit import AuditEntry, AuditQuery
+from climate.domain.audit_trail import Action, AuditKind
+from climate.service.journal import audit_trail
+from climate.service.journal.audit_trail import AuditEntry, AuditQuery
 
 LONGEST = 255
 KINDS = [str(kind) for kind in AuditKind]
@@ -77,7 +77,7 @@ def list_audit(query: Read) -> ResponseReturnValue:
         marker=marker_number(part.marker),
         limit=part.fetch,
     )
-    return pages.listing("audit", audit.listed(climate(), caller(), wanted), part, _body)
+    return pages.listing("audit", audit_trail.listed(climate(), caller(), wanted), part, _body)
 
 
 def _body(entry: AuditEntry) -> dict[str, object]:

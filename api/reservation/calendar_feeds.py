@@ -5,9 +5,9 @@ from flask.typing import ResponseReturnValue
 from marshmallow import RAISE, Schema, ValidationError, fields, validate
 
 from api.auth import CALENDARS
-from api.negotiation import answers
 from api.openapi import Blueprint
 from api.path_aliases import CALENDAR
+from api.request_checks import answers
 from api.request_context import caller, climate, deployment, identity
 from api.reservation import pages
 from api.reservation.dates import out_stamp, stamp

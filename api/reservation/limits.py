@@ -7,7 +7,7 @@ from marshmallow import RAISE, Schema, ValidationError, fields, validate, valida
 
 from api.openapi import Blueprint
 from api.request_context import caller, climate
-from api.reservation.leases.body import entry_body
+from api.reservation.leases.lease_view import entry_body
 from api.reservation.leases.request_options import DryRun
 from api.reservation.leases.schema import HistoryAnswer, LeaseAt
 from api.reservation.unchanged_fields import Update, differing

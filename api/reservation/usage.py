@@ -8,14 +8,14 @@ from flask import Response, jsonify, request
 from flask.typing import ResponseReturnValue
 from marshmallow import RAISE, Schema, fields, validate
 
-from api.negotiation import answers
 from api.openapi import Blueprint
+from api.request_checks import answers
 from api.request_context import caller, climate
 from api.reservation.dates import Moment, date, maybe, out_date
 from api.reservation.view_decorator import PREFIX, Operation, Read, Strict, serve
 from climate.service.usage import reports
 from climate.service.usage.reports import UsageReport, UsageRequest
-from climate.store.usage.reports import GroupBy, Per, UsageLine
+from climate.store.usage.reports import GroupBy, ReportInterval, UsageLine
 
 JSON, CSV = "json", "csv"
 TEXT_CSV = "text/csv"
@@ -38,8 +38,8 @@ class UsageReportQuery(Strict):
         metadata={"description": "project, user, host, pool, or property:NAME."},
     )
     per = fields.String(
-        load_default=str(Per.DAY),
-        validate=validate.OneOf([str(per) for per in Per]),
+        load_default=str(ReportInterval.DAY),
+        validate=validate.OneOf([str(per) for per in ReportInterval]),
         metadata={"description": "Part of the period that a line is about, in UTC; weeks begin on Monday."},
     )
     project_id = fields.String(
@@ -87,7 +87,7 @@ def report_usage(query: Read) -> ResponseReturnValue:
     Members see their project, administrators all. Without `start` the report begins 30 days before its end.
     """
     form = query.pop("format", None) or (CSV if _prefers_csv() else JSON)
-    per = Per(query.pop("per"))
+    per = ReportInterval(query.pop("per"))
     report = reports.report(climate(), caller(), UsageRequest(**query, per=per))
     return _table(report) if form == CSV else jsonify(_body(report, query["by"]))
 

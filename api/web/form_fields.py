@@ -5,7 +5,7 @@ from zoneinfo import ZoneInfo
 
 from werkzeug.datastructures import MultiDict
 
-from api.web import preferences, search_words
+from api.web import preferences, search_query
 from climate.domain.errors import InvalidInput
 from climate.whole_numbers import whole_number
 
@@ -43,7 +43,7 @@ def length(form: Form, name: str, default: timedelta) -> timedelta:
     given = form.get(name, "").strip()
     if not given:
         return default
-    known = search_words.length_of(given)
+    known = search_query.length_of(given)
     if known is None:
         raise InvalidInput(f"{name} is {given[:40]!r}: a time such as 6h, 2d or 1d 12h is expected")
     return known

@@ -7,12 +7,12 @@ from datetime import datetime, timedelta
 
 from api.request_context import caller, climate
 from api.reservation.leases import reservation_specs
-from api.web.search_words import Requirement
+from api.web.search_query import Requirement
 from climate.domain.availability.search import Mode
 from climate.service.availability import reasons, search
-from climate.service.availability.question import Wanted
+from climate.service.availability.question import SearchRequest
 from climate.service.availability.reasons import Reason
-from climate.service.availability.search import Found
+from climate.service.availability.search import SearchResult
 
 USUAL = timedelta(days=7)
 """Time in which is searched, if no latest end is given."""
@@ -52,9 +52,9 @@ def properties(requirements: Sequence[Requirement]) -> str:
     return json.dumps(trees[0] if len(trees) == 1 else ["and", *trees])
 
 
-def wanted(one: HostSearch, offers: int = OFFERS, points: int = POINTS) -> Wanted:
+def wanted(one: HostSearch, offers: int = OFFERS, points: int = POINTS) -> SearchRequest:
     """Return the search as the service reads it."""
-    return Wanted(
+    return SearchRequest(
         reservations=[reservation_specs.read_new(climate().plugins, one.reservation)],
         length=one.length,
         earliest=one.earliest,
@@ -65,7 +65,7 @@ def wanted(one: HostSearch, offers: int = OFFERS, points: int = POINTS) -> Wante
     )
 
 
-def ask(one: HostSearch, offers: int = OFFERS, points: int = POINTS) -> tuple[Found, Reason | None]:
+def ask(one: HostSearch, offers: int = OFFERS, points: int = POINTS) -> tuple[SearchResult, Reason | None]:
     """Return offers and free counts, and without an offer the reason."""
     inquiry = search.prepare(climate(), caller(), wanted(one, offers, points))
     found = search.find(inquiry)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from climate.domain.events import lease_events
+from climate.domain.events import event_transitions
 from climate.domain.facts import Fact
 from climate.domain.lease import Lease, Reservation, evolve
 from climate.domain.planning import preemption
@@ -74,7 +74,7 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
-class Happening:
+class HistoryEntry:
     """Entry of the history of a lease: what happened, when, by whom, why, and what it changed."""
 
     version: int
@@ -106,7 +106,7 @@ def taken_at(lease: Lease) -> datetime | None:
 
 def subleases(lease: Lease) -> list[tuple[str, int]]:
     """Return the open sub-leases of a lease, oldest first, each with its number of hosts."""
-    return [(str(number), hosts) for number, hosts in lease_events.open_subleases(lease).items()]
+    return [(str(number), hosts) for number, hosts in event_transitions.open_subleases(lease).items()]
 
 
 def can_sublet(lease: Lease) -> bool:
@@ -177,9 +177,9 @@ def _is_joined(tree: object) -> bool:
     return isinstance(tree, list) and bool(tree) and tree[0] in ("and", "or")
 
 
-def happenings(entries: Sequence[Entry]) -> list[Happening]:
+def happenings(entries: Sequence[Entry]) -> list[HistoryEntry]:
     """Return the history of a lease, oldest first."""
-    result: list[Happening] = []
+    result: list[HistoryEntry] = []
     before: Lease | None = None
     for entry in entries:
         if isinstance(entry.fact, Fact):
@@ -189,7 +189,7 @@ def happenings(entries: Sequence[Entry]) -> list[Happening]:
     return result
 
 
-def steps_until(history: Sequence[Happening], at: datetime | None) -> int:
+def steps_until(history: Sequence[HistoryEntry], at: datetime | None) -> int:
     """Return the number of entries of a history up to a time; all of them without one."""
     return sum(at is None or one.at <= at for one in history)
 
@@ -199,12 +199,12 @@ def happening_title(kind: str) -> str:
     return KINDS.get(kind) or re.sub(r"(?<!^)([A-Z])", r" \1", kind).capitalize()
 
 
-def _happening(entry: Entry, before: Lease | None, after: Lease) -> Happening:
+def _happening(entry: Entry, before: Lease | None, after: Lease) -> HistoryEntry:
     fact = entry.fact
     kind = type(fact).__name__
     event_id = getattr(fact, "event_id", None)
     about = next((event.type for event in after.events if event.id == event_id), "")
-    return Happening(
+    return HistoryEntry(
         version=entry.version,
         at=fact.at,
         title=happening_title(kind),

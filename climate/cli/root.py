@@ -47,7 +47,7 @@ SECTIONS: Sections = {
     },
     "Networks": {
         "network": ("networks.network:group",),
-        "floating": ("networks.floating:group", "networks.floatingip:COMMANDS"),
+        "floating": ("networks.floating:group", "networks.floating_reservable:COMMANDS"),
         "cloudpipe": ("networks.cloudpipe:group",),
     },
     "Projects and users": {
@@ -91,7 +91,7 @@ SECTIONS: Sections = {
         "metadata": ("operations.processes:metadata",),
     },
     HIDDEN: {
-        "floatingip": ("networks.floatingip:alias",),
+        "floatingip": ("networks.floating_reservable:alias",),
     },
 }
 

@@ -9,9 +9,9 @@ from climate.cloud import CloudError
 from climate.cloud.children import CELL, Child, Outcome, PartRequest
 from climate.cloud.part_messages import METHOD, read_answer, written
 from climate.compute.cells import neighbours
-from climate.compute.cells.cell import Cell
 from climate.compute.cells.errors import CellTimeout
 from climate.compute.cells.messaging import paths, send
+from climate.compute.cells.models import Cell
 from climate.compute.cells.state import state
 from climate.compute.context import Compute
 from climate.compute.errors import ComputeError

@@ -11,9 +11,9 @@ from climate.compute.context import Cast, Compute
 from climate.compute.nodes.nodes_file import FILE, NodesFile, demo_nodes
 from climate.compute.store.clock import database_time
 from climate.compute.virt import VirtDriver
-from climate.compute.virt.containers.driver import Bubble
+from climate.compute.virt.containers.driver import BubblewrapContainer
 from climate.compute.virt.hypervisor_cluster.driver import ClusterOptions, HypervisorClusterDriver, unconnected
-from climate.compute.virt.memory import MemoryDriver
+from climate.compute.virt.in_memory import MemoryDriver
 from climate.compute.virt.multi_node import MultiNodeDriver
 from climate.compute.virt.process import ProcessDriver
 from climate.compute.virt.qemu.driver import MachineOptions, QemuDriver
@@ -52,7 +52,7 @@ def drivers(
     members: dict[str, VirtDriver] = {
         "memory": MemoryDriver(),
         "process": ProcessDriver(home / "servers", wired=wired),
-        "container": ProcessDriver(home / "containers", Bubble(), wired=wired),
+        "container": ProcessDriver(home / "containers", BubblewrapContainer(), wired=wired),
         "qemu": QemuDriver(home / "machines", machines.accel, wired=wired, listening=machines.listening),
     }
     connect = clusters.connect if wired else unconnected

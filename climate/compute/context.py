@@ -8,13 +8,13 @@ from typing import Protocol
 
 from sqlalchemy import Connection, Engine
 
-from climate.compute import audit
-from climate.compute.audit import TellChange
+from climate.compute import audit_trail
+from climate.compute.audit_trail import TellChange
 from climate.compute.cells.options import CellOptions
 from climate.compute.images.quota import ImageLimits
 from climate.compute.models.flavor import Flavor
 from climate.compute.models.node import DEFAULTS, SERVICE_DOWN_SECONDS, NodeDefaults
-from climate.compute.network.allocation.notify_allocators import TellNetwork, silent_network
+from climate.compute.network.allocation.change_notifications import TellNetwork, silent_network
 from climate.compute.network.allocation.queue import AllocationQueue
 from climate.compute.network.driver.registry import Wires
 from climate.compute.network.network_options import NetworkOptions
@@ -22,7 +22,7 @@ from climate.compute.nodes.attestation import SPEC, Trust
 from climate.compute.scheduler.decisions.notifications import Tell, silent
 from climate.compute.scheduler.filtering.scheduler import select
 from climate.compute.scheduler.filters import FILTERS
-from climate.compute.scheduler.hosts.snapshot_cache import Roster
+from climate.compute.scheduler.hosts.snapshot_cache import SnapshotCache
 from climate.compute.scheduler.multi import scheduler_of
 from climate.compute.scheduler.placement_plan import Schedule
 from climate.compute.scheduler.scheduler_parts import Rules
@@ -63,7 +63,7 @@ class Compute:
     """The trust levels that an attestation service reports for the compute services."""
     uuid_builds: bool = False
     """Use a UUID as the reservation id of requests for servers, instead of `r-` and eight characters."""
-    tell_change: TellChange = audit.silent
+    tell_change: TellChange = audit_trail.silent
     """Called with each change by an administrator, in the transaction of the change."""
     tell: Tell = silent
     """Called at the start and the end of each selection of nodes."""
@@ -76,7 +76,7 @@ class Compute:
     """Seconds after which a migrated or resized server is confirmed; 0: its owner confirms it."""
     live_limits: Limits = field(default_factory=Limits)
     """The limits of live migrations."""
-    roster: Roster = field(default_factory=Roster)
+    roster: SnapshotCache = field(default_factory=SnapshotCache)
     """The snapshot of all nodes that this process caches."""
     network: NetworkOptions = field(default_factory=NetworkOptions)
     wires: Wires = field(default_factory=Wires)

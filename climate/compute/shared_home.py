@@ -7,7 +7,7 @@ of another one shares that service's disks.
 from pathlib import Path
 
 from climate.compute.context import Compute
-from climate.compute.virt import VirtDriver, shared_disks
+from climate.compute.virt import VirtDriver, shared_storage
 from climate.compute.virt.multi_node import MultiNodeDriver
 
 FOLDER = "services"
@@ -18,14 +18,14 @@ def mark(compute: Compute) -> None:
     _file(compute, compute.service_host).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     _file(compute, compute.service_host).touch()
     for driver in _drivers(compute):
-        shared_disks.mark(driver, compute.service_host)
+        shared_storage.mark(driver, compute.service_host)
 
 
 def has(compute: Compute, service_host: str) -> bool:
     """Return whether the disks of that service's guests are in this home."""
     if service_host == compute.service_host or _file(compute, service_host).exists():
         return True
-    return any(shared_disks.has(driver, service_host) for driver in _drivers(compute))
+    return any(shared_storage.has(driver, service_host) for driver in _drivers(compute))
 
 
 def _drivers(compute: Compute) -> list[VirtDriver]:

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from climate.compute.context import Compute
 from climate.compute.errors import BadRequest, Conflict, Forbidden, NotFound, NoVolumeRoom, StaleToken, VirtError
-from climate.compute.store.networks import lent_floating_ips
+from climate.compute.store.networks import reserved_floating_ips
 from climate.compute.store.projects import volumes as rows
 from climate.compute.store.projects.volumes import Volume
 from climate.compute.volume_directory import UNRESERVED, Directory
@@ -61,7 +61,7 @@ def make(compute: Compute, order: Order, token: int) -> None:
         "size_gb": order.size_gb,
     }
     with compute.engine.begin() as conn:
-        if not lent_floating_ips.fence(conn, order.pool, token):
+        if not reserved_floating_ips.fence(conn, order.pool, token):
             raise StaleToken
         volume = rows.offer(conn, row)
     driver.make(volume.backend, volume.id, volume.size_gb)

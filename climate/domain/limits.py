@@ -116,7 +116,7 @@ NOTHING = Use(0)
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class LimitRequest:
     """Lease as requested and as it is now (None: a new one)."""
 
     after: Lease
@@ -151,7 +151,7 @@ class Point:
         return self.others + self.own
 
 
-def check(limits: Mapping[Limit, int], wish: Wish, others: Use) -> None:
+def check(limits: Mapping[Limit, int], wish: LimitRequest, others: Use) -> None:
     """Raise LimitExceeded for the first limit that the lease exceeds; `others` is the use by the project's other
     leases.
 
@@ -166,7 +166,7 @@ def check(limits: Mapping[Limit, int], wish: Wish, others: Use) -> None:
             raise _exceeded(limit, limits[limit], max(over, key=lambda point: (point.total, point.own)))
 
 
-def share(limits: Mapping[Limit, int], wish: Wish, others: Use) -> float:
+def share(limits: Mapping[Limit, int], wish: LimitRequest, others: Use) -> float:
     """Return the greatest share of a limit along time that the project uses with the lease; 0 without such limits."""
     along = [limit for limit in COUNTED if limits.get(limit, NO_LIMIT) > 0]
     return max((max(point.total for point in _in_use(one, wish, others)) / limits[one] for one in along), default=0.0)
@@ -199,7 +199,7 @@ def _over(points: Sequence[Point], value: float, *, even: bool) -> Iterator[Poin
             yield Point(fuller.others, other.was, other.own)  # just beside the fuller one it adds a little
 
 
-def _in_use(limit: Limit, wish: Wish, others: Use) -> list[Point]:
+def _in_use(limit: Limit, wish: LimitRequest, others: Use) -> list[Point]:
     was = _of_lease(wish.before) if wish.before else NOTHING
     return _points(limit, (others, was, _of_lease(wish.after)), wish.window, wish.days)
 
@@ -229,7 +229,7 @@ def _starts(edges: Set[datetime], window: Period, days: timedelta) -> list[datet
     return sorted(start for start in starts if start <= window.end and start + days >= window.start)
 
 
-def _of_dates(limit: Limit, wish: Wish) -> Point:
+def _of_dates(limit: Limit, wish: LimitRequest) -> Point:
     """Return the value of a limit on the dates of a single lease, in seconds."""
 
     def seconds(lease: Lease) -> float:

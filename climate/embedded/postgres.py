@@ -13,7 +13,7 @@ from urllib.parse import quote, urlencode
 from climate.embedded import binaries
 from climate.embedded.account import Account
 from climate.embedded.errors import StoreError
-from climate.embedded.folder import give_to, socket_folder
+from climate.embedded.home import give_to, socket_folder
 from climate.embedded.postgres_account import Place, place
 from climate.embedded.reaper import started_at
 from climate.embedded.spawn import PLAIN_ENVIRON, Program, run_to_end

@@ -17,7 +17,7 @@ from pathlib import Path
 from climate.embedded.account import Account, user_name
 from climate.embedded.binaries import Installation
 from climate.embedded.errors import StoreError
-from climate.embedded.folder import give_to
+from climate.embedded.home import give_to
 from climate.embedded.spawn import PLAIN_ENVIRON, Program, run_to_end
 
 PREFERRED_USERS = ("climate", "nobody")

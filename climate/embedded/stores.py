@@ -9,7 +9,7 @@ from typing import Protocol
 
 from climate.embedded import postgres, valkey
 from climate.embedded.errors import StoreError
-from climate.embedded.folder import Stores, locked
+from climate.embedded.home import Stores, locked
 from climate.embedded.spawn import Program, start, stop
 from climate.settings import Settings
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from climate.embedded import binaries
-from climate.embedded.folder import socket_folder
+from climate.embedded.home import socket_folder
 from climate.embedded.spawn import PLAIN_ENVIRON, Program
 
 SETTINGS = {

@@ -5,10 +5,10 @@ from sqlalchemy import Engine
 
 from climate.identity.authentication.passwords import Passwords
 from climate.identity.authentication.revocation_cache import Number, Watch
+from climate.identity.context import Authenticator, Identity
 from climate.identity.initial_accounts import first_start
 from climate.identity.keys import KeyRing
 from climate.identity.project_contents import NoContents, ProjectContents
-from climate.identity.service import Authenticator, Identity
 from climate.settings import Settings
 
 __all__ = ["Identity", "build", "first_start"]

@@ -8,7 +8,7 @@ from uuid import uuid4
 
 from climate.domain.errors import Forbidden, InvalidInput, NotFound
 from climate.domain.policy import Caller
-from climate.identity import audit, lookup
+from climate.identity import audit_trail, read_operations
 from climate.identity.authentication.passwords import LONGEST, SHORTEST
 from climate.identity.authentication.tokens import Grant
 from climate.identity.models import Credential, implied
@@ -18,7 +18,7 @@ from climate.identity.store import revocations, unique, users
 from climate.identity.store.revocations import CREDENTIAL
 
 if TYPE_CHECKING:
-    from climate.identity.service import Identity
+    from climate.identity.context import Identity
 
 LONGEST_NAME = 255
 
@@ -44,7 +44,7 @@ def create(identity: "Identity", grant: Grant, author: Caller, new: NewCredentia
         raise Forbidden("This application credential may not create others")
     if not grant.project_id:
         raise Forbidden("An application credential needs a project; use a token with a project scope")
-    roles = lookup.named_roles(identity, new.roles or grant.roles)
+    roles = read_operations.named_roles(identity, new.roles or grant.roles)
     allowed = _allowed(identity, grant)
     if len(roles) < len(set(new.roles)) or {role.name for role in roles} - allowed:
         raise InvalidInput(f"roles must be among those of the user in the project: {', '.join(sorted(allowed))}")
@@ -64,7 +64,7 @@ def create(identity: "Identity", grant: Grant, author: Caller, new: NewCredentia
         if new.expires_at is not None and new.expires_at <= revocations.clock(conn):
             raise InvalidInput(f"expires_at must be in the future, and is {new.expires_at:%Y-%m-%d %H:%M:%S} UTC")
         store.add(conn, credential, kept)
-        audit.credential_created(conn, author, credential)
+        audit_trail.credential_created(conn, author, credential)
     return credential, secret
 
 
@@ -77,7 +77,7 @@ def remove(identity: "Identity", grant: Grant, author: Caller, user_id: str, cre
         credential = store.find(conn, user_id, credential_id)
         if credential is None or not store.remove(conn, user_id, credential_id):
             raise NotFound(f"Could not find application credential: {credential_id[:80]}.")
-        audit.credential_deleted(conn, author, credential)
+        audit_trail.credential_deleted(conn, author, credential)
         identity.revoke(conn, CREDENTIAL, credential_id, user_id)
     identity.watch.announce()
 
@@ -86,7 +86,7 @@ def _allowed(identity: "Identity", grant: Grant) -> frozenset[str]:
     """Return the roles that a credential may have: those of the token, and those that its user was given since."""
     if grant.credential_id:
         return implied(grant.roles)
-    own = lookup.effective_roles(identity, grant.user_id, grant.project_id)
+    own = read_operations.effective_roles(identity, grant.user_id, grant.project_id)
     return implied((*grant.roles, *(role.name for role in own)))
 
 

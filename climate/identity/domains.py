@@ -13,7 +13,7 @@ from sqlalchemy import Connection
 
 from climate.domain.errors import Conflict, Forbidden
 from climate.domain.policy import Caller
-from climate.identity import audit, projects_and_users
+from climate.identity import audit_trail, projects_and_users
 from climate.identity.groups import drop_group
 from climate.identity.models import DOMAIN_ID, DOMAIN_NAME, Domain, Extra
 from climate.identity.projects_and_users import check_extra, check_name, check_text, no_such
@@ -23,7 +23,7 @@ from climate.identity.store import groups, projects, unique, users
 from climate.identity.store.revocations import PROJECT, USER
 
 if TYPE_CHECKING:
-    from climate.identity.service import Identity
+    from climate.identity.context import Identity
 
 TAKEN = "A domain of this name exists already"
 FIXED = f"Domain {DOMAIN_NAME} cannot be changed or deleted: this cloud's own accounts are in it"
@@ -44,7 +44,7 @@ def create(
     with unique.begin(identity.engine, TAKEN) as conn:
         _check_name(domain.name)
         store.add(conn, domain)
-        audit.domain_changed(conn, author, None, domain)
+        audit_trail.domain_changed(conn, author, None, domain)
     return domain
 
 
@@ -65,7 +65,7 @@ def change(identity: "Identity", author: Caller, domain_id: str, changes: Mappin
             identity.revoke_all(conn, USER, store.user_ids(conn, domain_id))
             identity.revoke_all(conn, PROJECT, store.project_ids(conn, domain_id))
         domain = replace(before, **wanted)
-        audit.domain_changed(conn, author, before, domain)
+        audit_trail.domain_changed(conn, author, before, domain)
     identity.watch.announce()
     return domain
 
@@ -96,7 +96,7 @@ def remove(identity: "Identity", author: Caller, domain_id: str) -> None:
             drop_group(identity, conn, author, group_id)
         for role_id in store.role_ids(conn, domain_id):
             drop_role(identity, conn, author, role_id)
-        audit.domain_changed(conn, author, domain, None)
+        audit_trail.domain_changed(conn, author, domain, None)
         store.remove(conn, domain_id)
     identity.watch.announce()
 

@@ -13,7 +13,7 @@ from sqlalchemy import Connection
 
 from climate.domain.errors import NotFound
 from climate.domain.policy import Caller
-from climate.identity import audit
+from climate.identity import audit_trail
 from climate.identity.models import Extra, Group, User
 from climate.identity.projects_and_users import check_extra, check_name, check_text, domain_of, no_such
 from climate.identity.store import groups as store
@@ -21,7 +21,7 @@ from climate.identity.store import unique, users
 from climate.identity.store.revocations import USER
 
 if TYPE_CHECKING:
-    from climate.identity.service import Identity
+    from climate.identity.context import Identity
 
 TAKEN = "A group of this name exists already in the domain"
 
@@ -40,7 +40,7 @@ def create(
     with unique.begin(identity.engine, TAKEN) as conn:
         domain_of(conn, domain_id)
         store.add(conn, group)
-        audit.group_changed(conn, author, None, group)
+        audit_trail.group_changed(conn, author, None, group)
     return group
 
 
@@ -58,7 +58,7 @@ def change(identity: "Identity", author: Caller, group_id: str, changes: Mapping
         if wanted:
             store.change(conn, group_id, wanted)
         group = replace(before, **wanted)
-        audit.group_changed(conn, author, before, group)
+        audit_trail.group_changed(conn, author, before, group)
     return group
 
 
@@ -73,7 +73,7 @@ def drop_group(identity: "Identity", conn: Connection, author: Caller, group_id:
     """Delete a group in a transaction."""
     group = lock(conn, group_id)
     identity.revoke_all(conn, USER, lock_members(conn, group_id))
-    audit.group_changed(conn, author, group, None)
+    audit_trail.group_changed(conn, author, group, None)
     store.remove(conn, group_id)
 
 
@@ -82,7 +82,7 @@ def add_member(identity: "Identity", author: Caller, group_id: str, user_id: str
     with identity.engine.begin() as conn:
         group, user = lock(conn, group_id), _lock_user(conn, user_id)
         if store.add_member(conn, group_id, user_id):
-            audit.member_changed(conn, author, group, user, is_member=True)
+            audit_trail.member_changed(conn, author, group, user, is_member=True)
 
 
 def remove_member(identity: "Identity", author: Caller, group_id: str, user_id: str) -> None:
@@ -92,7 +92,7 @@ def remove_member(identity: "Identity", author: Caller, group_id: str, user_id: 
         if not store.remove_member(conn, group_id, user_id):
             raise NotFound(f"User {user.name} is not in group {group.name}")
         identity.revoke(conn, USER, user_id)
-        audit.member_changed(conn, author, group, user, is_member=False)
+        audit_trail.member_changed(conn, author, group, user, is_member=False)
     identity.watch.announce()
 
 

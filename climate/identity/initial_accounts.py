@@ -10,10 +10,10 @@ from sqlalchemy import Connection
 
 from climate.domain.policy import ADMIN, MEMBER
 from climate.file_errors import reason_of
-from climate.identity import audit, clouds, private_files
-from climate.identity.audit import SETUP
-from climate.identity.models import Project, User, Who
-from climate.identity.service import Identity
+from climate.identity import audit_trail, clouds_yaml, private_files
+from climate.identity.audit_trail import SETUP
+from climate.identity.context import Identity
+from climate.identity.models import NameOrId, Project, User
 from climate.identity.store import assignments, locks, projects, users
 from climate.identity.store.assignments import Holder
 from climate.settings import SettingError, Settings
@@ -35,27 +35,27 @@ def first_start(identity: Identity, settings: Settings, echo: Echo) -> None:
     with identity.engine.begin() as conn:
         locks.one_first_start(conn)
         new = {name: _ensure(identity, conn, settings.home, name, role) for name, role in USERS.items()}
-    known = {name: clouds.Known(kept_password(settings.home, name), new[name]) for name in USERS}
+    known = {name: clouds_yaml.Known(kept_password(settings.home, name), new[name]) for name in USERS}
     if new["admin"]:
         kept_in = password_file(settings.home, "admin")
         echo(f"The password of user admin is {known['admin'].password}  (kept in {kept_in})")
-    clouds.write(settings.home / "clouds.yaml", settings.base_url, known, echo)
+    clouds_yaml.write(settings.home / "clouds.yaml", settings.base_url, known, echo)
 
 
 def _ensure(identity: Identity, conn: Connection, home: Path, name: str, role: str) -> bool:
     """Create a project and a user of that name with that role; return whether the user is new."""
-    project = projects.find(conn, Who(name=name))
+    project = projects.find(conn, NameOrId(name=name))
     if project is None:
         project = Project(uuid4().hex, name, "", enabled=True)
         projects.add(conn, project)
-        audit.project_created(conn, SETUP, project)
-    if users.find(conn, Who(name=name)) is not None:
+        audit_trail.project_created(conn, SETUP, project)
+    if users.find(conn, NameOrId(name=name)) is not None:
         return False
     user = User(uuid4().hex, name, "", email=None, enabled=True, default_project_id=project.id)
     users.add(conn, user, identity.passwords.hash(_password(home, name)))
     assignments.add(conn, Holder(user.id), project.id, role)
-    audit.user_created(conn, SETUP, user, password=True)
-    audit.role_given(conn, SETUP, user, project.id, role)
+    audit_trail.user_created(conn, SETUP, user, password=True)
+    audit_trail.role_given(conn, SETUP, user, project.id, role)
     return True
 
 

@@ -134,12 +134,12 @@ class Credential:
 
 
 @dataclass(frozen=True, slots=True)
-class Who:
+class NameOrId:
     """Reference to a user, a group, a project or a domain by id or by name."""
 
     id: str | None = None
     name: str | None = None
-    domain: "Who | None" = None
+    domain: "NameOrId | None" = None
     """Domain in which the name is looked up; None is the default one."""
 
 
@@ -148,5 +148,5 @@ class WholeSystem:
     """Scope of a token for the whole system."""
 
 
-Scope = Who | WholeSystem
+Scope = NameOrId | WholeSystem
 """Scope of a token: a project, nothing, or the system."""

@@ -8,7 +8,7 @@ from dataclasses import replace
 from sqlalchemy import Connection
 
 from climate.domain.errors import Forbidden, InvalidInput, NotFound
-from climate.identity.models import Project, Who
+from climate.identity.models import NameOrId, Project
 from climate.identity.store import projects
 
 DEEPEST = 5
@@ -23,7 +23,7 @@ def placed(conn: Connection, project: Project) -> Project:
     level = 2
     above = project.parent_id
     while above is not None:
-        parent = projects.find(conn, Who(id=above), share=True)
+        parent = projects.find(conn, NameOrId(id=above), share=True)
         if parent is None:
             raise NotFound(f"Could not find project: {above[:80]}.")
         if above == project.parent_id:
@@ -43,7 +43,7 @@ def check_change(conn: Connection, before: Project, enabled: bool) -> None:
     if before.enabled and not enabled and projects.has_children(conn, before.id, enabled=True):
         raise Forbidden(f"Project {before.name} has enabled projects below it; disable them first")
     if enabled and not before.enabled and before.parent_id is not None:
-        parent = projects.find(conn, Who(id=before.parent_id), share=True)
+        parent = projects.find(conn, NameOrId(id=before.parent_id), share=True)
         if parent is not None:
             _check_enabled(before, parent, enabled=True)
 

@@ -11,14 +11,14 @@ from sqlalchemy import Connection
 
 from climate.domain.errors import Conflict, Forbidden, InvalidInput, NotFound
 from climate.domain.policy import Caller
-from climate.identity import audit, project_tree
+from climate.identity import audit_trail, project_tree
 from climate.identity.authentication.passwords import check_new
-from climate.identity.models import Domain, Extra, Project, User, Who
+from climate.identity.models import Domain, Extra, NameOrId, Project, User
 from climate.identity.store import domains, projects, unique, users
 from climate.identity.store.revocations import PROJECT, USER
 
 if TYPE_CHECKING:
-    from climate.identity.service import Identity
+    from climate.identity.context import Identity
 
 LONGEST_NAME, LONGEST_USER_NAME = 64, 255
 """Maximum length of the name of a project and of a user, as in Keystone."""
@@ -78,7 +78,7 @@ def create_project(identity: "Identity", author: Caller, new: NewProject) -> Pro
         project = project_tree.placed(conn, project)
         domain_of(conn, project.domain_id)
         projects.add(conn, project)
-        audit.project_created(conn, author, project)
+        audit_trail.project_created(conn, author, project)
     return project
 
 
@@ -101,7 +101,7 @@ def change_project(identity: "Identity", author: Caller, project_id: str, change
         if wanted.get("enabled") is False:
             identity.revoke(conn, PROJECT, project_id)
         project = replace(before, **wanted)
-        audit.project_changed(conn, author, before, project)
+        audit_trail.project_changed(conn, author, before, project)
     identity.watch.announce()
     return project
 
@@ -117,7 +117,7 @@ def change_tag(identity: "Identity", author: Caller, project_id: str, tag: str, 
         others = tuple(one for one in before.tags if one != tag)
         project = replace(before, tags=check_tags("tags", (*others, tag) if present else others))
         projects.change(conn, project_id, {"tags": list(project.tags)})
-        audit.project_changed(conn, author, before, project)
+        audit_trail.project_changed(conn, author, before, project)
 
 
 def remove_project(identity: "Identity", author: Caller, project_id: str) -> None:
@@ -142,7 +142,7 @@ def drop_project(identity: "Identity", conn: Connection, author: Caller, project
     if left:
         resources = ", ".join(f"{number} {kind.replace('_', ' ')}" for kind, number in left.items())
         raise Conflict(f"Project {project.name} still has resources; delete them first: {resources}")
-    audit.project_deleted(conn, author, project)
+    audit_trail.project_deleted(conn, author, project)
     identity.revoke(conn, PROJECT, project_id)
     identity.contents.delete_settings(conn, author, project_id)
     projects.remove(conn, project_id)
@@ -169,7 +169,7 @@ def create_user(identity: "Identity", author: Caller, new: NewUser) -> User:
         _check_default(conn, new.default_project_id)
         domain_of(conn, new.domain_id)
         users.add(conn, user, kept)
-        audit.user_created(conn, author, user, password=kept is not None)
+        audit_trail.user_created(conn, author, user, password=kept is not None)
     return user
 
 
@@ -192,7 +192,7 @@ def change_user(identity: "Identity", author: Caller, user_id: str, changes: Map
         if wanted.keys() & {"password_hash", "enabled"}:
             identity.revoke(conn, USER, user_id)
         user = replace(before, **{name: value for name, value in wanted.items() if name != "password_hash"})
-        audit.user_changed(conn, author, before, user, password="password_hash" in wanted)
+        audit_trail.user_changed(conn, author, before, user, password="password_hash" in wanted)
     identity.watch.announce()
     return user
 
@@ -209,7 +209,7 @@ def drop_user(identity: "Identity", conn: Connection, author: Caller, user_id: s
     user = users.lock(conn, user_id)
     if user is None:
         raise no_such("user", user_id)
-    audit.user_deleted(conn, author, user)
+    audit_trail.user_deleted(conn, author, user)
     identity.revoke(conn, USER, user_id)
     users.remove(conn, user_id)
 
@@ -292,5 +292,5 @@ def _checked(changes: Mapping[str, Any], known: set[str]) -> dict[str, Any]:
 
 
 def _check_default(conn: Connection, project_id: str | None) -> None:
-    if project_id is not None and projects.find(conn, Who(id=project_id)) is None:
+    if project_id is not None and projects.find(conn, NameOrId(id=project_id)) is None:
         raise InvalidInput("default_project_id is not the id of a project")

@@ -8,8 +8,8 @@ from sqlalchemy import Connection
 
 from climate.domain.errors import Conflict, Forbidden, InvalidInput, NotFound
 from climate.domain.policy import ADMIN, Caller
-from climate.identity import audit, groups
-from climate.identity.models import ROLES, Group, Role, User, Who
+from climate.identity import audit_trail, groups
+from climate.identity.models import ROLES, Group, NameOrId, Role, User
 from climate.identity.projects_and_users import check_name, check_text, domain_of, no_such
 from climate.identity.store import assignments, projects, unique, users
 from climate.identity.store import roles as store
@@ -17,7 +17,7 @@ from climate.identity.store.assignments import Holder
 from climate.identity.store.revocations import ROLE, role_subject
 
 if TYPE_CHECKING:
-    from climate.identity.service import Identity
+    from climate.identity.context import Identity
 
 LONGEST_NAME = 255
 TAKEN = "A role of this name exists already"
@@ -32,7 +32,7 @@ def create(
         domain_of(conn, domain_id)
         _check_free(conn, role.name, domain_id)
         store.add(conn, role)
-        audit.role_changed(conn, author, None, role)
+        audit_trail.role_changed(conn, author, None, role)
     return role
 
 
@@ -48,7 +48,7 @@ def change(identity: "Identity", author: Caller, role_id: str, name: str | None,
         if role.name.lower() != before.name.lower():
             _check_free(conn, role.name, role.domain_id)
         store.change(conn, role)
-        audit.role_changed(conn, author, before, role)
+        audit_trail.role_changed(conn, author, before, role)
     return role
 
 
@@ -62,7 +62,7 @@ def remove(identity: "Identity", author: Caller, role_id: str) -> None:
 def drop_role(identity: "Identity", conn: Connection, author: Caller, role_id: str) -> None:
     """Delete a role in a transaction."""
     role = _lock(conn, role_id)
-    audit.role_changed(conn, author, role, None)
+    audit_trail.role_changed(conn, author, role, None)
     for user_id, project_id in store.holders(conn, role_id):
         identity.revoke(conn, ROLE, role_subject(user_id, project_id), user_id)
     store.remove(conn, role_id)
@@ -73,7 +73,7 @@ def give(identity: "Identity", author: Caller, holder: Holder, project_id: str |
     with identity.engine.begin() as conn:
         to, role = _check_triple(conn, holder, project_id, role_id)
         if assignments.add(conn, holder, project_id, role_id):
-            audit.role_given(conn, author, to, project_id, role.name)
+            audit_trail.role_given(conn, author, to, project_id, role.name)
 
 
 def take(identity: "Identity", author: Caller, holder: Holder, project_id: str | None, role_id: str) -> None:
@@ -86,7 +86,7 @@ def take(identity: "Identity", author: Caller, holder: Holder, project_id: str |
         of, role = _check_triple(conn, holder, project_id, role_id)
         if not assignments.remove(conn, holder, project_id, role_id):
             raise NotFound(f"The {'group' if holder.is_group else 'user'} does not have this role there")
-        audit.role_taken(conn, author, of, project_id, role.name)
+        audit_trail.role_taken(conn, author, of, project_id, role.name)
         for user_id in concerned:
             identity.revoke(conn, ROLE, role_subject(user_id, project_id), user_id)
     identity.watch.announce()
@@ -107,7 +107,7 @@ def imply(identity: "Identity", author: Caller, prior_id: str, implied_id: str) 
         if prior_id == implied_id:
             raise InvalidInput(f"Role {prior.name} cannot imply itself")
         if store.add_rule(conn, prior_id, implied_id):
-            audit.role_implied(conn, author, prior, implied, is_implied=True)
+            audit_trail.role_implied(conn, author, prior, implied, is_implied=True)
     return prior, implied
 
 
@@ -119,7 +119,7 @@ def end_implication(identity: "Identity", author: Caller, prior_id: str, implied
         holders = store.holders(conn, prior_id)
         if not store.remove_rule(conn, prior_id, implied_id):
             raise NotFound(f"Role {prior.name} does not imply {implied.name}")
-        audit.role_implied(conn, author, prior, implied, is_implied=False)
+        audit_trail.role_implied(conn, author, prior, implied, is_implied=False)
         for user_id, project_id in holders:
             identity.revoke(conn, ROLE, role_subject(user_id, project_id), user_id)
     identity.watch.announce()
@@ -150,7 +150,7 @@ def _check_triple(conn: Connection, holder: Holder, project_id: str | None, role
     found = groups.lock(conn, holder.id) if holder.is_group else users.lock(conn, holder.id)
     if found is None:
         raise no_such("group" if holder.is_group else "user", holder.id)
-    project = None if project_id is None else projects.find(conn, Who(id=project_id), share=True)
+    project = None if project_id is None else projects.find(conn, NameOrId(id=project_id), share=True)
     if project_id is not None and project is None:
         raise no_such("project", project_id)
     role = store.find(conn, role_id, share=True)

@@ -36,7 +36,7 @@ class CourierError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Parcel:
+class PostRequest:
     """A request body and its URL. With `private` the address may be this machine or a private network."""
 
     url: str = field(repr=False)
@@ -65,7 +65,7 @@ def usable(url: str) -> bool:
         return False
 
 
-def post(parcel: Parcel) -> Receipt:
+def post(parcel: PostRequest) -> Receipt:
     """Post one request. Raise CourierError when it times out or the connection breaks."""
     (result,) = post_all([parcel])
     if isinstance(result, CourierError):
@@ -73,7 +73,7 @@ def post(parcel: Parcel) -> Receipt:
     return result
 
 
-def post_all(parcels: Sequence[Parcel]) -> list[Receipt | CourierError]:
+def post_all(parcels: Sequence[PostRequest]) -> list[Receipt | CourierError]:
     """Post all requests concurrently; an error of one does not affect the others."""
     loop = asyncio.new_event_loop()
     try:
@@ -83,7 +83,7 @@ def post_all(parcels: Sequence[Parcel]) -> list[Receipt | CourierError]:
         loop.close()
 
 
-async def _together(parcels: Sequence[Parcel]) -> list[Receipt | CourierError]:
+async def _together(parcels: Sequence[PostRequest]) -> list[Receipt | CourierError]:
     longest = max(parcel.seconds for parcel in parcels)
     async with httpx.AsyncClient(
         trust_env=False, verify=_authorities(), timeout=longest, limits=NO_WAITING, follow_redirects=False
@@ -97,7 +97,7 @@ def _authorities() -> ssl.SSLContext:
     return httpx.create_ssl_context()
 
 
-async def _posted(client: httpx.AsyncClient, parcel: Parcel) -> Receipt | CourierError:
+async def _posted(client: httpx.AsyncClient, parcel: PostRequest) -> Receipt | CourierError:
     try:
         # The client's time-outs apply to each read, so a slow sender would never exceed them.
         async with asyncio.timeout(parcel.seconds):
@@ -110,7 +110,7 @@ async def _posted(client: httpx.AsyncClient, parcel: Parcel) -> Receipt | Courie
         return _reason(error)
 
 
-async def _talk(client: httpx.AsyncClient, parcel: Parcel) -> Receipt:
+async def _talk(client: httpx.AsyncClient, parcel: PostRequest) -> Receipt:
     url, more = httpx.URL(parcel.url), {}
     headers = {"Accept-Encoding": "identity", "Content-Type": "application/json", **parcel.headers}
     if not parcel.private:

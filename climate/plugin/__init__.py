@@ -30,7 +30,7 @@ from climate.cloud import (
 )
 from climate.domain.availability.demands import Demand, Horizon
 from climate.domain.errors import ClimateError, Conflict, InvalidInput
-from climate.domain.events.lease_events import AdditionalEvent
+from climate.domain.events.event_transitions import AdditionalEvent
 from climate.domain.facts import AddressHold, AmountHold, Hold
 from climate.domain.hosts.pools import Pool
 from climate.domain.lease import Reservation

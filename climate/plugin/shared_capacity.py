@@ -11,17 +11,17 @@ from climate.cloud import Capacity, HostPools, NotYet, Servers, SharedCapacity
 from climate.domain.availability.demands import Horizon, SharedDemand
 from climate.domain.errors import Conflict
 from climate.domain.facts import Hold
-from climate.domain.hosts import flavor_demand
-from climate.domain.hosts.capacity import Order, Size, Use, group_id
-from climate.domain.hosts.flavor_demand import Demand
+from climate.domain.hosts import extra_spec_requirements
+from climate.domain.hosts.extra_spec_requirements import Demand
 from climate.domain.hosts.requirements import Requirement
+from climate.domain.hosts.shared_capacity import Order, Size, Use, group_id
 from climate.domain.lease import Reservation
 from climate.domain.reservation_spec import Spec
 from climate.plugin import HOSTS, Allocation, Ask, Lent, Offer, with_grace
 from climate.store import locks
-from climate.store.allocation import candidates, capacity, free_times
-from climate.store.allocation.capacity import CapacityRequest, Cramped
+from climate.store.allocation import candidates, free_times, shared_capacity
 from climate.store.allocation.resource_classes import Taken
+from climate.store.allocation.shared_capacity import CapacityRequest, Cramped
 from climate.store.hosts.hosts import FLAVOR_TYPE
 
 MOST = 2**31 - 1
@@ -45,7 +45,7 @@ def reserve(
     `classes` are amounts of resource classes per server.
     """
     spec, wanted = _request(ask, requirement, classes)
-    return _allocation(ask, spec, capacity.pick(conn, wanted, patient=ask.patient))
+    return _allocation(ask, spec, shared_capacity.pick(conn, wanted, patient=ask.patient))
 
 
 def offer(ask: Ask, requirement: Requirement, classes: Mapping[str, int] = NO_CLASSES) -> Offer:
@@ -57,7 +57,7 @@ def offer(ask: Ask, requirement: Requirement, classes: Mapping[str, int] = NO_CL
         locks.lock_hosts,
         lambda chosen, _: _allocation(ask, spec, chosen),
         Cramped(wanted),
-        partial(capacity.ends, wanted=wanted),
+        partial(shared_capacity.ends, wanted=wanted),
     )
 
 
@@ -116,7 +116,7 @@ def refuse_changes(ask: Ask, but: frozenset[str] = frozenset()) -> None:
 
 def demand_of(flavor: Mapping[str, Any]) -> Demand:
     """Return the resources of a server of a flavor, as `resource_properties` of its reservation describes it."""
-    return flavor_demand.of(Size(flavor["vcpus"], flavor["ram"], flavor["disk"]), flavor["extra_specs"])
+    return extra_spec_requirements.of(Size(flavor["vcpus"], flavor["ram"], flavor["disk"]), flavor["extra_specs"])
 
 
 def hand_over(cloud: SharedCapacity, lent: Lent, size: Size, extra_specs: Mapping[str, str] | None = None) -> None:

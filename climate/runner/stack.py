@@ -15,7 +15,7 @@ from typing import TextIO
 
 from climate.embedded import StoreError, reaper
 from climate.embedded.account import libc
-from climate.embedded.folder import Stores, locked, publish, publish_web, withdraw
+from climate.embedded.home import Stores, locked, publish, publish_web, withdraw
 from climate.embedded.spawn import Program
 from climate.embedded.stores import START_SECONDS, Store, own_stores, urls
 from climate.runner.child import Child

@@ -8,7 +8,7 @@ from climate.domain.facts import AmountHold, KeptAmountsReleased
 from climate.service.host_operations.round_settings import AUTHOR
 from climate.service.round_steps import RoundSteps
 from climate.service.transaction import run
-from climate.store import inventory_pools
+from climate.store import inventories as inventory_pools
 from climate.store.allocation import inventories
 from climate.store.allocation.inventories import Kept
 from climate.store.leases import event_claims, leases

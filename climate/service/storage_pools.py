@@ -14,10 +14,11 @@ from climate.domain.period import Period
 from climate.domain.policy import Caller, require
 from climate.service.leases import shortages
 from climate.service.transaction import run
-from climate.store import idempotency, inventory_pools
+from climate.store import idempotency
+from climate.store import inventories as inventory_pools
 from climate.store.allocation import inventories
 from climate.store.idempotency import Key
-from climate.store.inventory_pools import Allocated, Inventory
+from climate.store.inventories import Allocated, Inventory
 
 RESOURCE_TYPE = "storage:pool"
 

@@ -21,9 +21,9 @@ from typing import Any
 
 from gunicorn.workers.gthread import TConn, ThreadWorker  # type: ignore[import-untyped]
 
-from climate.web import garbage
+from climate.web import garbage_collection
 from climate.web.accept_turns import AcceptsInTurn
-from climate.web.refusals import LATE, LONG_HEAD, SLOW, RefusesInJson, answer
+from climate.web.error_answers import LATE, LONG_HEAD, SLOW, RefusesInJson, answer
 from climate.web.request_framing import Arrival, Framing
 from climate.web.thread_pools import ThreadPools
 from climate.web.upload_pace import BUSY_BYTES_PER_SECOND, LEAST_BYTES_PER_SECOND, SETTING, UploadPace, least
@@ -279,7 +279,7 @@ class BufferingWorker(RefusesInJson, AcceptsInTurn, ThreadWorker):  # type: igno
         """Load the application and its pace of uploads, and search for cycles of garbage rarely from then on."""
         super().load_wsgi()
         self._pace.busy = getattr(self.wsgi, "config", {}).get(SETTING, self._pace.busy)
-        garbage.search_rarely()
+        garbage_collection.search_rarely()
 
     def notify(self) -> None:
         """Give the arbiter a sign of life, but not at each turn of the loop."""

@@ -8,8 +8,8 @@ from climate.cloud import Cloud
 from climate.domain.availability.demands import Demand, Horizon
 from climate.domain.errors import Conflict
 from climate.plugin import Allocation, Ask, Lent, Offer
-from plugins.virtual_instance.room import RoomForServers
-from plugins.virtual_instance.sleeping import SleepingServer
+from plugins.virtual_instance.new_servers import RoomForServers
+from plugins.virtual_instance.reserved_server import SleepingServer
 from plugins.virtual_instance.spec import ROOM, InstanceSpec
 
 Form = RoomForServers | SleepingServer

@@ -6,7 +6,7 @@ from marshmallow import Schema, ValidationError, fields, validate, validates_sch
 
 from climate.plugin.schema_fields import Affinity, Count, grace_period, is_requirement
 from climate.plugin.shared_capacity import MOST, TERMINATE
-from plugins.virtual_instance.sleeping import actions
+from plugins.virtual_instance.reserved_server import actions
 
 SIZES = ("amount", "disk_gb", "memory_mb", "vcpus")
 ROOM = {*SIZES, "affinity", "resource_properties", "grace_period"}

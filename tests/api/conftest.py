@@ -11,7 +11,7 @@ from sqlalchemy import text
 
 from climate import log_setup
 from climate.identity import projects_and_users, roles
-from climate.identity.audit import SETUP
+from climate.identity.audit_trail import SETUP
 from climate.identity.store.assignments import Holder
 from climate.store.tables import metadata
 from tests.api.echo_views import with_echo

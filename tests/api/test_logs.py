@@ -10,7 +10,7 @@ import structlog
 from climate import log_setup
 from climate.log_setup import without_secrets
 from climate.outbound import http_client
-from climate.outbound.http_client import Parcel
+from climate.outbound.http_client import PostRequest
 from tests.identity.identity_factory import Asker, Place, password_body
 from tests.webhook_receiver import receiving
 
@@ -95,7 +95,7 @@ def test_no_library_logs_what_is_posted_where(log: io.StringIO, level: str) -> N
     """The address of a receiver may be what lets one post there, and whoever answers may say anything."""
     log_setup.configure("console", level, log)
     with receiving() as receiver:
-        parcel = Parcel(f"{receiver.url}/{CANARY}", CANARY.encode(), {"X-Auth-Token": CANARY}, 5.0, private=True)
+        parcel = PostRequest(f"{receiver.url}/{CANARY}", CANARY.encode(), {"X-Auth-Token": CANARY}, 5.0, private=True)
         http_client.post(parcel)
     structlog.get_logger("test").info("posted")
     assert "posted" in log.getvalue()

@@ -15,7 +15,7 @@ from sqlalchemy import text
 from api.ops.request_counters import Tally
 from climate.domain.hosts.pools import Pool
 from climate.identity import projects_and_users, roles
-from climate.identity.audit import SETUP
+from climate.identity.audit_trail import SETUP
 from climate.identity.store.assignments import Holder
 from climate.service import readiness
 from climate.settings import SettingError, Settings

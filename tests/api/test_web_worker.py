@@ -20,7 +20,7 @@ from gunicorn.config import Config
 from hypothesis import given
 from hypothesis import strategies as st
 
-from climate.web.garbage import COLLECTIONS
+from climate.web.garbage_collection import COLLECTIONS
 from climate.web.request_framing import FIRST_PIECE, LONGEST_BODY, LONGEST_HEAD, Arrival, Framing
 from climate.web.thread_pools import STREAMS
 from climate.web.worker import BufferingWorker

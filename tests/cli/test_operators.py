@@ -11,7 +11,7 @@ from sqlalchemy import text
 from climate.cli.errors import Failure
 from climate.cli.operations.journal import with_stores
 from climate.context import Climate
-from climate.embedded.folder import publish_web
+from climate.embedded.home import publish_web
 from climate.embedded.reaper import started_at
 from climate.service import readiness
 from climate.settings import Settings

@@ -12,7 +12,7 @@ from sqlalchemy import Engine, Table, text
 
 from climate.compute import Compute, build
 from climate.compute.cells.options import CellOptions
-from climate.compute.images import images
+from climate.compute.images import image_data
 from climate.compute.models.flavor import Flavor
 from climate.compute.models.image import Image
 from climate.compute.models.node import NodeSpec
@@ -25,7 +25,7 @@ from climate.compute.store.projects import flavors
 from climate.compute.store.projects import images as image_rows
 from climate.compute.store.tables import metadata
 from climate.compute.virt import VirtDriver
-from climate.compute.virt.memory import MemoryDriver
+from climate.compute.virt.in_memory import MemoryDriver
 from climate.compute.zones.options import Zones
 from climate.sealed_secrets import Vault
 from tests import databases
@@ -82,7 +82,7 @@ class Place:
     def image(self, content: bytes = b"bytes") -> str:
         """The id of an image that holds this."""
         made = Image(str(uuid4()), "i", "demo", "active", "private", "raw", "bare", len(content), None)
-        images.content_file(self.compute, made.id).write_bytes(content)
+        image_data.content_file(self.compute, made.id).write_bytes(content)
         with self.compute.engine.begin() as conn:
             image_rows.insert(conn, made)
         return made.id
@@ -90,8 +90,8 @@ class Place:
     def drop_image(self, image_id: str) -> None:
         """Delete an image as its owner does it."""
         with self.compute.engine.begin() as conn:
-            images.drop(conn, image_id)
-        images.forget(self.compute, image_id)
+            image_data.drop(conn, image_id)
+        image_data.forget(self.compute, image_id)
 
     def used(self, name: str) -> tuple[int, int, int]:
         """(vcpus, MB of memory, MB of disk) that are taken of a node."""

@@ -9,7 +9,7 @@ from uuid import uuid4
 
 from sqlalchemy import text
 
-from climate.compute import operations
+from climate.compute import server_operations
 from climate.compute.context import Compute
 from climate.compute.errors import NotFound
 from climate.compute.migrations import cold_migration, evacuation
@@ -24,11 +24,11 @@ from climate.compute.nodes import aggregates, maintenance, services
 from climate.compute.placement import server_groups
 from climate.compute.placement.server_groups import ANTI_AFFINITY, SOFT_AFFINITY
 from climate.compute.projects import quotas
-from climate.compute.reservations import capacity, pools
-from climate.compute.reservations.capacity import Grant
+from climate.compute.reservations import pools, shared_capacity
+from climate.compute.reservations.shared_capacity import Grant
 from climate.compute.servers import actions, create, properties, resize, sync_states, unshelve
 from climate.compute.servers.tasks import task_worker
-from climate.compute.virt.memory import MemoryDriver
+from climate.compute.virt.in_memory import MemoryDriver
 from tests.compute.cloud_factory import request
 from tests.compute.mixed_load import FLAVORS, NODES, OUTSIDE, POOLS, PROJECTS, Act, Load, by
 
@@ -94,15 +94,15 @@ def _plug(load: Load, chance: Random) -> None:
     server = load.some(chance, ACTIVE, SHUTOFF)
     with load.engine.connect() as conn:
         there = list(conn.scalars(text("SELECT id::text FROM compute_networks ORDER BY id")))
-    operations.attach(load.compute, load.who(server), chance.choice(there), None)
+    server_operations.attach(load.compute, load.who(server), chance.choice(there), None)
 
 
 def _unplug(load: Load, chance: Random) -> None:
     server = load.some(chance, ACTIVE, SHUTOFF)
-    ports = operations.interfaces(load.compute, load.who(server))
+    ports = server_operations.interfaces(load.compute, load.who(server))
     if not ports:
         raise NotFound("no interfaces")
-    operations.detach(load.compute, load.who(server), chance.choice(ports).id)
+    server_operations.detach(load.compute, load.who(server), chance.choice(ports).id)
 
 
 def _addresses(load: Load, project: str) -> list[str]:
@@ -120,7 +120,7 @@ def _associate(load: Load, chance: Random) -> None:
     server = load.some(chance, ACTIVE, SHUTOFF)
     if not (there := _addresses(load, server.project_id)):
         raise NotFound("no floating addresses")
-    operations.associate(load.compute, load.who(server), chance.choice(there), None)
+    server_operations.associate(load.compute, load.who(server), chance.choice(there), None)
 
 
 def _disassociate(load: Load, chance: Random) -> None:
@@ -222,12 +222,12 @@ def _grant(load: Load, chance: Random) -> None:
     pool = chance.choice(("44444444-0000-4000-8000-000000000004", "55555555-0000-4000-8000-000000000005"))
     policy = chance.choice([None, ANTI_AFFINITY])
     group = str(uuid4()) if policy is None else GROUP[:-1] + pool[0]
-    capacity.grant(load.compute, Grant(pool, "demo", 1, 512, 1, slots, group, policy), load.next_token())
+    shared_capacity.grant(load.compute, Grant(pool, "demo", 1, 512, 1, slots, group, policy), load.next_token())
 
 
 def _revoke(load: Load, chance: Random) -> None:
     pool = chance.choice(("44444444-0000-4000-8000-000000000004", "55555555-0000-4000-8000-000000000005"))
-    capacity.revoke(load.compute, pool, load.next_token())
+    shared_capacity.revoke(load.compute, pool, load.next_token())
 
 
 def _aggregate(load: Load, chance: Random) -> None:

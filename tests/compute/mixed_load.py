@@ -25,14 +25,14 @@ from climate.compute.network import floating_ips
 from climate.compute.network.models import FLAT_DHCP
 from climate.compute.nodes import services
 from climate.compute.servers import actions
-from climate.compute.servers.interfaces.interfaces import Who
+from climate.compute.servers.interfaces.interfaces import Requester
 from climate.compute.servers.tasks import task_worker
 from climate.compute.store import db_errors
 from climate.compute.store.projects import flavors
 from climate.compute.store.servers import lists
 from climate.compute.store.servers.lists import Listing
 from climate.compute.virt import Guest, State
-from climate.compute.virt.memory import MemoryDriver
+from climate.compute.virt.in_memory import MemoryDriver
 from climate.compute.zones.options import Zones
 from climate.database.connections import reading
 from climate.sealed_secrets import Vault
@@ -177,8 +177,8 @@ class Load:
             raise NotFound("no server is in that state")
         return chance.choice(found)
 
-    def who(self, server: Server) -> Who:
-        return Who(server.id, server.project_id, by(server.project_id))
+    def who(self, server: Server) -> Requester:
+        return Requester(server.id, server.project_id, by(server.project_id))
 
     def settle(self) -> None:
         """Do all work that is left, by one thread, and delete all servers."""

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from climate.compute.scheduler.hosts.snapshot import Book
+from climate.compute.scheduler.hosts.snapshot import ValueCodes
 from climate.compute.scheduler.hosts.table import Coded, Grouping, Hosts, Mask, Numbers, Pool, Profile, Texts
 
 ROW: dict[str, Any] = {
@@ -101,5 +101,5 @@ def _profile(row: Mapping[str, Any]) -> Profile:
 
 
 def _coded(values: Sequence[Any]) -> Coded[Any]:
-    empty: Book[Any] = Book()
+    empty: ValueCodes[Any] = ValueCodes()
     return empty.knowing(values, lambda value: value).column(values)

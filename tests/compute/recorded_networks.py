@@ -15,7 +15,7 @@ from climate.compute.network.driver.recording import RecordingNetwork
 from climate.compute.servers import actions
 from climate.compute.servers.tasks import task_worker
 from climate.compute.virt import Guest, State, Wiring
-from climate.compute.virt.memory import MemoryDriver
+from climate.compute.virt.in_memory import MemoryDriver
 from tests.compute.cloud_factory import Place, node, place
 
 

@@ -17,7 +17,7 @@ from climate.compute import Compute, drivers
 from climate.compute.clusters.cluster_spec import MemberSpec
 from climate.compute.clusters.remote_members import Elsewhere, RemoteDriver, RemoteMember
 from climate.compute.errors import VirtError
-from climate.compute.images import images
+from climate.compute.images import image_data
 from climate.compute.linux.processes import carrying
 from climate.compute.models.flavor import Flavor
 from climate.compute.models.node import NodeDefaults, NodeSpec
@@ -42,8 +42,8 @@ from climate.compute.servers.tasks import task_worker
 from climate.compute.virt import Guest, State
 from climate.compute.virt.guest_folders import MARK
 from climate.compute.virt.hypervisor_cluster.driver import ClusterOptions
-from climate.compute.virt.hypervisor_cluster.ledger import Ledger
 from climate.compute.virt.hypervisor_cluster.member import Member
+from climate.compute.virt.hypervisor_cluster.server_placements import Ledger
 from climate.compute.virt.multi_node import MultiNodeDriver
 from tests.compute.cloud_factory import SERVICE, Place, place
 
@@ -201,7 +201,7 @@ def test_a_server_lives_through_everything_on_a_member_elsewhere(pair: Pair, tmp
     assert pair.status(server_id) == ACTIVE
     image_id = asking.snapshot(pair.here.compute, server_id, "copy")
     pair.here.settle()
-    assert images.content_file(pair.here.compute, image_id).stat().st_size > 0
+    assert image_data.content_file(pair.here.compute, image_id).stat().st_size > 0
     assert "boot finished" in pair.driver.console(Guest(server_id, "", "sum"), None)
     asking.ask(pair.here.compute, server_id, DELETE)
     pair.here.settle()
@@ -459,7 +459,7 @@ def test_a_server_that_was_unshelved_is_restarted_from_its_ordinary_image(pair: 
     assert pair.status(server_id) == ACTIVE
     entry = Ledger.of(pair.here.compute.home, "sum").get(server_id)
     assert entry is not None
-    assert entry.guest.image == images.content_file(pair.here.compute, pair.here.look(server_id).image_id or "")
+    assert entry.guest.image == image_data.content_file(pair.here.compute, pair.here.look(server_id).image_id or "")
 
 
 def test_nothing_is_restarted_while_the_fence_command_fails(pair: Pair, tmp_path: Path) -> None:

@@ -16,8 +16,8 @@ from climate.compute.models.server import ACTIVE, ERROR, RESIZE, SHELVED_OFFLOAD
 from climate.compute.network import reserved_floating_ips
 from climate.compute.placement import server_groups
 from climate.compute.projects import flavors
-from climate.compute.reservations import capacity, pools
-from climate.compute.reservations.capacity import Grant
+from climate.compute.reservations import pools, shared_capacity
+from climate.compute.reservations.shared_capacity import Grant
 from climate.compute.scheduler.filters import reservation
 from climate.compute.servers import actions, create, resize, unshelve
 from climate.compute.store.projects import quotas
@@ -35,7 +35,7 @@ def grant(here: Place, slots: dict[str, int], token: int = 1, **more: Any) -> Fl
     made = Grant(
         **{"pool": POOL, "project_id": "demo", "vcpus": 1, "memory_mb": 512, "disk_gb": 1, "slots": slots} | more
     )
-    capacity.grant(here.compute, made, token)
+    shared_capacity.grant(here.compute, made, token)
     found = flavors.find(here.compute, made.pool, made.project_id)
     assert found is not None
     return found
@@ -170,7 +170,7 @@ def test_only_nodes_of_the_reservation_pool_have_slots(here: Place) -> None:
     flavor = grant(here, {"n1": 1})
     for name, error in (("n2", Busy), ("n9", NotFound)):
         with pytest.raises(error):
-            capacity.grant(here.compute, Grant(POOL, "demo", 1, 1, 1, {"n1": 1, name: 1}), 2)
+            shared_capacity.grant(here.compute, Grant(POOL, "demo", 1, 1, 1, {"n1": 1, name: 1}), 2)
     pools.place(here.compute, "n1", "maintenance", 3)
     assert here.boot(flavor)[0].status == ERROR
     pools.place(here.compute, "n1", "freepool", 4)
@@ -200,7 +200,7 @@ def test_what_is_closed_takes_no_more_servers_until_it_is_granted_again(here: Pl
     flavor = grant(here, {"n1": 2})
     here.boot_one(flavor)
     for _ in range(2):
-        capacity.close(here.compute, POOL, 2)
+        shared_capacity.close(here.compute, POOL, 2)
     assert "is over or ending" in str(here.boot(flavor)[0].fault)
     grant(here, {"n1": 2}, 3)
     assert here.boot_one(flavor).node == "n1"
@@ -211,12 +211,12 @@ def test_it_is_revoked_when_no_server_uses_it(here: Place) -> None:
     served = [here.boot_one(flavor, hints={"group": GROUP}), here.boot(flavor)[0]]
     assert [server.status for server in served] == [ACTIVE, ERROR]
     with pytest.raises(Busy, match="2 servers"):
-        capacity.revoke(here.compute, POOL, 2)
+        shared_capacity.revoke(here.compute, POOL, 2)
     for server in served:
         actions.ask(here.compute, server.id, "deleting")
         here.settle()
     for _ in range(2):
-        capacity.revoke(here.compute, POOL, 2)
+        shared_capacity.revoke(here.compute, POOL, 2)
     assert flavors.find(here.compute, POOL, "demo") is None
     with pytest.raises(NotFound):
         server_groups.get(here.compute, GROUP)
@@ -227,14 +227,14 @@ def test_it_is_revoked_when_no_server_uses_it(here: Place) -> None:
 def test_who_was_overtaken_is_refused(here: Place) -> None:
     grant(here, {"n1": 1}, 5)
     late: list[Callable[[], None]] = [
-        lambda: capacity.grant(here.compute, Grant(POOL, "demo", 1, 512, 1, {"n1": 3}), 4),
-        lambda: capacity.close(here.compute, POOL, 4),
-        lambda: capacity.revoke(here.compute, POOL, 4),
+        lambda: shared_capacity.grant(here.compute, Grant(POOL, "demo", 1, 512, 1, {"n1": 3}), 4),
+        lambda: shared_capacity.close(here.compute, POOL, 4),
+        lambda: shared_capacity.revoke(here.compute, POOL, 4),
     ]
     for verb in late:
         with pytest.raises(StaleToken):
             verb()
-    capacity.revoke(here.compute, POOL, 6)
+    shared_capacity.revoke(here.compute, POOL, 6)
     with pytest.raises(StaleToken):
         grant(here, {"n1": 1}, 5)
     pools.place(here.compute, "n2", "freepool", 9)
@@ -244,11 +244,11 @@ def test_who_was_overtaken_is_refused(here: Place) -> None:
 
 
 def test_what_never_was_granted_cannot_be_under_a_lower_token(here: Place) -> None:
-    capacity.revoke(here.compute, POOL, 6)
-    for verb in (lambda: grant(here, {"n1": 1}, 5), lambda: capacity.close(here.compute, POOL, 5)):
+    shared_capacity.revoke(here.compute, POOL, 6)
+    for verb in (lambda: grant(here, {"n1": 1}, 5), lambda: shared_capacity.close(here.compute, POOL, 5)):
         with pytest.raises(StaleToken):
             verb()
-    capacity.close(here.compute, "neither", 1)
+    shared_capacity.close(here.compute, "neither", 1)
 
 
 def test_its_group_is_kept_by_the_policy_and_goes_with_it(here: Place) -> None:
@@ -342,11 +342,11 @@ def test_granting_and_booting_are_few_statements_however_many_hosts(here: Place)
 
     def granted(slots: dict[str, int]) -> int:
         made = Grant(str(uuid4()), "demo", 1, 512, 1, slots)
-        return counted(lambda: capacity.grant(here.compute, made, 1))
+        return counted(lambda: shared_capacity.grant(here.compute, made, 1))
 
     assert granted({"n1": 1}) == granted(dict.fromkeys(NODES, 9)) <= 5
     ordinary = Grant(POOL, "demo", 1, 512, 1, dict.fromkeys(NODES, 9))
-    capacity.grant(here.compute, ordinary, 1)
+    shared_capacity.grant(here.compute, ordinary, 1)
     pools.withdraw(here.compute, "n4", 1)
     here.boot()
     more = counted(lambda: here.boot(ordinary.flavor, count=9)) - counted(lambda: here.boot(count=9))
@@ -359,12 +359,12 @@ def test_a_request_with_an_ordinary_flavor_knows_nothing_of_slots() -> None:
 
 def test_who_is_late_by_days_is_refused_as_well(here: Place) -> None:
     grant(here, {"n1": 1}, token=5)
-    capacity.revoke(here.compute, POOL, 6)
+    shared_capacity.revoke(here.compute, POOL, 6)
     reserved_floating_ips.take_back(here.compute, POOL, 6)
     with here.compute.engine.begin() as conn:
         for table in ("compute_grants", "compute_address_loans"):
             conn.execute(text(f"UPDATE {table} SET updated_at = updated_at - interval '40 days'"))
-    capacity.revoke(here.compute, "another", 7)
+    shared_capacity.revoke(here.compute, "another", 7)
     reserved_floating_ips.take_back(here.compute, "another", 7)
     with pytest.raises(StaleToken):
         grant(here, {"n1": 1}, token=5)

@@ -12,10 +12,10 @@ from climate.compute.errors import ComputeError
 from climate.compute.models.node import OWNER
 from climate.compute.models.server import DELETE
 from climate.compute.nodes import aggregates, maintenance, services
-from climate.compute.reservations import capacity, pools
-from climate.compute.reservations.capacity import Grant
+from climate.compute.reservations import pools, shared_capacity
+from climate.compute.reservations.shared_capacity import Grant
 from climate.compute.servers import actions
-from climate.compute.virt.memory import MemoryDriver
+from climate.compute.virt.in_memory import MemoryDriver
 from tests.campaign import length
 from tests.compute.cloud_factory import HALF, SERVICE, TINY, Place, node, place
 from tests.compute.scheduler.hosts.test_snapshot_cache import asked_anew, take, told
@@ -69,9 +69,9 @@ VERBS: dict[str, Verb] = {
     "recycles": lambda here, name, number: pools.take_back(here.compute, "r1", [], number, "recycling"),
     "releases": lambda here, name, number: pools.take_back(here.compute, "r1", [], number, None),
     "places": lambda here, name, number: pools.place(here.compute, name, PLACES[number % len(PLACES)], number),
-    "grants": lambda here, name, number: capacity.grant(here.compute, granted(name, number), number),
+    "grants": lambda here, name, number: shared_capacity.grant(here.compute, granted(name, number), number),
     "boots on a grant": lambda here, name, number: here.boot(granted(name, number).flavor, networks=()),
-    "revokes": lambda here, name, number: capacity.revoke(here.compute, "g1", number),
+    "revokes": lambda here, name, number: shared_capacity.revoke(here.compute, "g1", number),
     "reports": _reports,
     "disables": _disables,
     "maintains": lambda here, name, number: maintenance.maintain(here.compute, name, "disk" if number % 2 else None),

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from climate.compute.migrations import live_requests
+from climate.compute.migrations import live_migration_requests
 from climate.compute.models.migration import COMPLETED, ERROR, Migration
 from climate.compute.models.server import ACTIVE, Server
 from climate.compute.nodes import services
@@ -49,7 +49,7 @@ class Site:
         return server
 
     def moved(self, server: Server, host: str) -> Server:
-        live_requests.live_migrate(self.here.compute, server.id, host)
+        live_migration_requests.live_migrate(self.here.compute, server.id, host)
         self.settle()
         return self.here.look(server.id)
 
@@ -121,14 +121,14 @@ def test_a_machine_goes_on_wherever_it_is_moved(site: Site) -> None:
 def test_a_disk_that_must_be_copied_is_copied(site: Site) -> None:
     server = site.booted()
     there = "m1" if server.node != "m1" else "n1"
-    live_requests.live_migrate(site.here.compute, server.id, there, block=False)
+    live_migration_requests.live_migrate(site.here.compute, server.id, there, block=False)
     site.settle()
     found = site.migration(server)
     assert (found.status, "not shared" in (found.error or "")) == (ERROR, True)
     assert site.here.look(server.id).node == server.node
     assert len(site.states(server)) == 1
     site.goes_on(server)
-    live_requests.live_migrate(site.here.compute, server.id, there, block=True)
+    live_migration_requests.live_migrate(site.here.compute, server.id, there, block=True)
     site.settle()
     found = site.migration(server)
     assert found.status == COMPLETED

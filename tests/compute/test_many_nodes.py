@@ -8,14 +8,14 @@ import pytest
 from structlog.testing import capture_logs
 
 from climate.compute.errors import BadRequest, VirtError
-from climate.compute.images import images
+from climate.compute.images import image_data
 from climate.compute.models.image import Image
 from climate.compute.models.node import NodeSpec
 from climate.compute.models.server import ACTIVE
 from climate.compute.nodes import services
 from climate.compute.reservations import pools
 from climate.compute.virt import Guest
-from climate.compute.virt.memory import MemoryDriver
+from climate.compute.virt.in_memory import MemoryDriver
 from climate.compute.virt.multi_node import MultiNodeDriver
 from tests.compute.cloud_factory import HALF, SERVICE, Place, node, place
 
@@ -74,7 +74,7 @@ def test_an_image_may_name_the_hypervisor_type_of_a_node_that_there_is(here: Pla
     def checked(*specs: NodeSpec) -> None:
         services.refresh(replace(here.compute, driver=cluster(*specs)))
         with here.compute.engine.connect() as conn:
-            images.check_words(conn, asking)
+            image_data.check_words(conn, asking)
 
     with pytest.raises(BadRequest, match="'homemade'"):
         checked(node("A"))

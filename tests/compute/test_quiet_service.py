@@ -11,7 +11,7 @@ from climate.compute.nodes import nodes_file, services
 from climate.compute.nodes.nodes_file import NodesFile
 from climate.compute.nodes.services import Report
 from climate.compute.reservations import pools
-from climate.compute.virt.memory import MemoryDriver
+from climate.compute.virt.in_memory import MemoryDriver
 from climate.compute.virt.multi_node import MultiNodeDriver
 from tests.compute.cloud_factory import Place, node, place
 from tests.scenarios.test_statement_counts import counted

@@ -8,7 +8,7 @@ from uuid import uuid4
 import pytest
 
 from climate.compute.errors import BadRequest, NoValidHost
-from climate.compute.images import images, orphan_files
+from climate.compute.images import image_data, orphan_files
 from climate.compute.models.node import NodeSpec
 from climate.compute.models.server import ACTIVE, DELETE, ERROR, RESERVED, WAKE, Server
 from climate.compute.nodes import nodes_file, services
@@ -73,11 +73,11 @@ def note(here: Place, server: Server) -> str:
 
 
 def is_kept(here: Place, image_id: str) -> bool:
-    return images.content_file(here.compute, image_id).exists()
+    return image_data.content_file(here.compute, image_id).exists()
 
 
 def swept_a_day_later(here: Place, image_id: str) -> None:
-    os.utime(images.content_file(here.compute, image_id), (0, 0))
+    os.utime(image_data.content_file(here.compute, image_id), (0, 0))
     orphan_files.sweep(here.compute)
 
 
@@ -142,12 +142,12 @@ def test_an_image_is_not_deleted_while_a_server_is_reserved_from_it(real: Place)
         assert store.pin(conn, made)
         other.exec_driver_sql("SET lock_timeout = '50ms'")
         with pytest.raises(Exception, match="lock timeout"):
-            images.drop(other, made)
+            image_data.drop(other, made)
 
 
 def test_an_image_without_a_disk_in_it_fails_when_it_is_reserved_and_not_when_it_is_woken(real: Place) -> None:
     made = image(real)
-    images.content_file(real.compute, made).unlink()
+    image_data.content_file(real.compute, made).unlink()
     server = reserve(real, image_id=made)
     real.settle()
     found = real.look(server.id)

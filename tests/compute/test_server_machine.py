@@ -43,7 +43,7 @@ from climate.compute.servers import actions, properties, rebuild, resize, sync_s
 from climate.compute.servers.rebuild import Rebuilt
 from climate.compute.servers.tasks import task_worker
 from climate.compute.virt import Guest, State
-from climate.compute.virt.memory import MemoryDriver
+from climate.compute.virt.in_memory import MemoryDriver
 from tests.campaign import cases
 from tests.compute.cloud_factory import HALF, SERVICE, TINY, Place, node, place
 

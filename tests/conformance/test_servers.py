@@ -7,7 +7,7 @@ import pytest
 from sqlalchemy import text
 
 from climate.cloud import ACTIVE, PAUSED, RESERVED, RESIZED, SHELVED, SUSPENDED, Fenced, NotYet, Refused
-from climate.compute.images import images
+from climate.compute.images import image_data
 from climate.compute.models.server import PAUSE, RESUME
 from climate.compute.servers import actions, resize
 from tests.compute.cloud_factory import HALF, Place
@@ -117,8 +117,8 @@ def test_one_image_is_created_from_it_and_outlives_it(bundled: BundledScene, sta
     here.settle()
     with here.compute.engine.connect() as conn:
         kept = conn.execute(text("SELECT id::text, size FROM compute_images WHERE name = 'reserved_s'")).one()
-    assert images.content_file(here.compute, kept.id).stat().st_size == kept.size > 0
-    assert images.is_made(here.compute, kept.id)
+    assert image_data.content_file(here.compute, kept.id).stat().st_size == kept.size > 0
+    assert image_data.is_made(here.compute, kept.id)
     assert here.count("compute_images") == 1, "that it was shelved in is gone with it"
 
 

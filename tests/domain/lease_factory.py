@@ -5,9 +5,9 @@ from typing import Any
 from uuid import UUID, uuid4
 
 from climate.domain import facts
-from climate.domain.events import lease_events
+from climate.domain.events import event_transitions
 from climate.domain.events.event import Event
-from climate.domain.events.lease_events import Times
+from climate.domain.events.event_transitions import Times
 from climate.domain.facts import Fact, Hold, PlannedPart, PlannedReservation
 from climate.domain.lease import Lease, evolve, fold
 from climate.domain.period import Period
@@ -37,7 +37,9 @@ def created(
     reservation = PlannedReservation(
         UUID(int=7), "physical:host", spec, None, (Hold(1, period),), exists_before_start=asleep, parts=parts
     )
-    events = lease_events.plan(Times(period, before_end, prepare, lease_events.grace([spec]), hold_until), uuid4)
+    events = event_transitions.plan(
+        Times(period, before_end, prepare, event_transitions.grace([spec]), hold_until), uuid4
+    )
     return facts.LeaseCreated(uuid4(), NOON, "l", "project", "user", period, (reservation,), events)
 
 
@@ -53,18 +55,18 @@ def after(known: Lease, *happened: Fact) -> Lease:
 
 
 def claimed(known: Lease, kind: str, now: datetime, token: int = 1) -> Lease:
-    return after(known, lease_events.claim(known, _id(known, kind), token, now))
+    return after(known, event_transitions.claim(known, _id(known, kind), token, now))
 
 
 def done(known: Lease, kind: str, now: datetime, token: int = 1) -> Lease:
     """Claimed and finished at once."""
     running = claimed(known, kind, now, token)
-    return after(running, *lease_events.finish(running, _id(known, kind), now))
+    return after(running, *event_transitions.finish(running, _id(known, kind), now))
 
 
 def failed(known: Lease, kind: str, now: datetime, token: int = 1) -> Lease:
     running = claimed(known, kind, now, token)
-    return after(running, lease_events.fail(running, _id(known, kind), now, "broken"))
+    return after(running, event_transitions.fail(running, _id(known, kind), now, "broken"))
 
 
 def _id(known: Lease, kind: str) -> UUID:
@@ -73,4 +75,4 @@ def _id(known: Lease, kind: str) -> UUID:
 
 def next_due(known: Lease, now: datetime) -> Event | None:
     """The most urgent event of the lease that may be claimed now, or None."""
-    return next(iter(lease_events.due(known, now)), None)
+    return next(iter(event_transitions.due(known, now)), None)

@@ -7,7 +7,7 @@ from uuid import UUID
 
 import pytest
 
-from climate.domain.audit import describe
+from climate.domain.audit_trail import describe
 from climate.domain.hosts.maintenance_facts import FoldedWindow, WindowClosed, WindowPlanned
 from climate.domain.period import Period
 

@@ -8,8 +8,8 @@ import pytest
 
 from climate.domain import facts
 from climate.domain.errors import ClimateError, NotFound
-from climate.domain.events import lease_events
-from climate.domain.events.lease_events import Times
+from climate.domain.events import event_transitions
+from climate.domain.events.event_transitions import Times
 from climate.domain.facts import Fact
 from climate.domain.lease import Lease, evolve, fold
 from climate.domain.lease_part import Part
@@ -46,7 +46,7 @@ TIMES = (
 
 def _moves(known: Lease) -> Iterator[Move]:
     """All that the engine or somebody may do to a lease."""
-    yield lease_events.delete
+    yield event_transitions.delete
     yield lambda held, now: holds.confirm(held, "key", now)
     yield lambda held, now: _prolonged(held, now, PERIOD.end + HOUR)
     yield lambda held, now: _prolonged(held, now, now)
@@ -56,22 +56,23 @@ def _moves(known: Lease) -> Iterator[Move]:
     if known.parts:
         yield _synced
     for event in known.events:
-        yield lambda held, now, e=event: lease_events.requeue(held, e.id, now)  # type: ignore[misc]
+        yield lambda held, now, e=event: event_transitions.requeue(held, e.id, now)  # type: ignore[misc]
         if event.status is UNDONE:
             yield lambda held, now, e=event: _claim(held, e.id, now)  # type: ignore[misc]
         if event.status is IN_PROGRESS:
-            yield lambda held, now, e=event: lease_events.finish(held, e.id, now)  # type: ignore[misc]
-            yield lambda held, now, e=event: lease_events.fail(held, e.id, now, "broken")  # type: ignore[misc]
-            yield lambda held, now, e=event: lease_events.fall_short(held, e.id, now, "flaky", 0)  # type: ignore[misc]
+            yield lambda held, now, e=event: event_transitions.finish(held, e.id, now)  # type: ignore[misc]
+            yield lambda held, now, e=event: event_transitions.fail(held, e.id, now, "broken")  # type: ignore[misc]
+            yield lambda held, now, e=event: event_transitions.fall_short(held, e.id, now, "flaky", 0)  # type: ignore[misc]
             yield lambda held, now, e=event: _passed_over(held, e.id, now)  # type: ignore[misc]
 
 
 def _prolonged(held: Lease, now: datetime, end: datetime) -> tuple[Fact, ...]:
     holds.refuse_while_held(held)
     times = Times(
-        lease_events.new_period(held, None, end, now), grace=lease_events.grace(r.spec for r in held.reservations)
+        event_transitions.new_period(held, None, end, now),
+        grace=event_transitions.grace(r.spec for r in held.reservations),
     )
-    return tuple(lease_events.reschedule(held, times, now, uuid4))
+    return tuple(event_transitions.reschedule(held, times, now, uuid4))
 
 
 def _part_goes_on(held: Lease, part: Part, now: datetime) -> Fact | None:
@@ -82,28 +83,28 @@ def _part_goes_on(held: Lease, part: Part, now: datetime) -> Fact | None:
 
 
 def _synced(held: Lease, now: datetime) -> Fact | None:
-    lease_events.refuse_while_running(held)
+    event_transitions.refuse_while_running(held)
     known = any(event.kind is EventKind.SYNC and event.status is UNDONE for event in held.events)
     over = held.event(EventKind.END).status is not UNDONE or held.held or held.deleting
-    return None if known or over else lease_events.sync(held, now, now, uuid4)
+    return None if known or over else event_transitions.sync(held, now, now, uuid4)
 
 
 def _grown(held: Lease, now: datetime) -> Fact | None:
-    lease_events.new_period(held, None, None, now)
-    lease_events.refuse_while_running(held)
-    planned = lease_events.adjustment(held, now, uuid4)
+    event_transitions.new_period(held, None, None, now)
+    event_transitions.refuse_while_running(held)
+    planned = event_transitions.adjustment(held, now, uuid4)
     return facts.LeaseRescheduled(now, held.period, (planned,)) if held.touched else None
 
 
 def _claim(held: Lease, event_id: object, now: datetime) -> Fact | None:
     ready = next_due(held, now)
-    return lease_events.claim(held, ready.id, held.version, now) if ready and ready.id == event_id else None
+    return event_transitions.claim(held, ready.id, held.version, now) if ready and ready.id == event_id else None
 
 
 def _passed_over(held: Lease, event_id: object, now: datetime) -> Fact | None:
     event = next(e for e in held.events if e.id == event_id)
-    why = lease_events.verdict(held, event, now)
-    return None if why is lease_events.Verdict.RUN else lease_events.pass_over(held, event.id, why, now)
+    why = event_transitions.verdict(held, event, now)
+    return None if why is event_transitions.Verdict.RUN else event_transitions.pass_over(held, event.id, why, now)
 
 
 def _steps(known: Lease) -> Iterator[tuple[Fact, ...]]:
@@ -263,7 +264,7 @@ def test_only_what_was_handed_over_is_in_grace(reachable: dict[object, Lease]) -
             if known.in_grace(now):
                 seen.add(known.status)
                 assert known.event(EventKind.START).carried_out
-                assert lease_events.new_period(known, None, now + HOUR, now).end == now + HOUR
+                assert event_transitions.new_period(known, None, now + HOUR, now).end == now + HOUR
     assert seen == {LeaseStatus.ACTIVE}
 
 
@@ -276,11 +277,11 @@ def test_the_life_of_a_lease() -> None:
     )
     known = claimed(known, "start_lease", PERIOD.start)
     assert (known.status, known.hold_state) == (LeaseStatus.STARTING, HoldState.ACTIVE)
-    known = after(known, *lease_events.finish(known, known.event(EventKind.START).id, PERIOD.start))
+    known = after(known, *event_transitions.finish(known, known.event(EventKind.START).id, PERIOD.start))
     assert (known.status, known.reservation_status) == (LeaseStatus.ACTIVE, ReservationStatus.ACTIVE)
     known = claimed(known, "end_lease", PERIOD.end, 2)
     assert (known.status, known.hold_state) == (LeaseStatus.TERMINATING, HoldState.ACTIVE)
-    known = after(known, *lease_events.finish(known, known.event(EventKind.END).id, PERIOD.end))
+    known = after(known, *event_transitions.finish(known, known.event(EventKind.END).id, PERIOD.end))
     assert (known.status, known.reservation_status, known.hold_state) == (
         LeaseStatus.TERMINATED,
         ReservationStatus.DELETED,
@@ -292,10 +293,10 @@ def test_the_life_of_a_lease() -> None:
 def test_a_start_that_an_operator_tries_again_still_counts_as_begun() -> None:
     """Its hosts may be lent already: neither may they be taken for merely held, nor the lease just be forgotten."""
     known = failed(lease(), "start_lease", PERIOD.start)
-    known = after(known, lease_events.requeue(known, known.event(EventKind.START).id, PERIOD.start))
+    known = after(known, event_transitions.requeue(known, known.event(EventKind.START).id, PERIOD.start))
     assert known.event(EventKind.START).attempts == 0
     assert known.hold_state is HoldState.ACTIVE
-    deleted = after(known, *lease_events.delete(known, PERIOD.start))
+    deleted = after(known, *event_transitions.delete(known, PERIOD.start))
     assert not deleted.gone
     assert deleted.status is LeaseStatus.DELETING
 

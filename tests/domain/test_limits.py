@@ -8,10 +8,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from climate.domain.errors import LimitExceeded
-from climate.domain.events.lease_events import Times, plan
+from climate.domain.events.event_transitions import Times, plan
 from climate.domain.facts import Hold, LeaseCreated, PlannedReservation
 from climate.domain.lease import Lease, fold
-from climate.domain.limits import IN_USE, NO_LIMIT, NOTHING, SAYS, Edge, Limit, Use, Wish, check, most
+from climate.domain.limits import IN_USE, NO_LIMIT, NOTHING, SAYS, Edge, Limit, LimitRequest, Use, check, most
 from climate.domain.period import Period
 
 NOON = datetime(2030, 1, 1, 12, 0, tzinfo=UTC)
@@ -43,7 +43,7 @@ def refusal(
 ) -> dict[str, object]:
     """What is said of the limit, {} where nothing is in the way."""
     try:
-        check(limits, Wish(after, before, NOON, DAYS), others)
+        check(limits, LimitRequest(after, before, NOON, DAYS), others)
     except LimitExceeded as error:
         return {**error.details["limit"], "message": str(error)}
     return {}

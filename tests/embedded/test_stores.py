@@ -17,7 +17,7 @@ from redis import Redis
 from climate import embedded
 from climate.embedded import AlreadyRunning, StoreError
 from climate.embedded.binaries import postgres_places, valkey_places
-from climate.embedded.folder import LONGEST_SOCKET, socket_folder
+from climate.embedded.home import LONGEST_SOCKET, socket_folder
 from climate.settings import Settings
 
 pytestmark = pytest.mark.slow
@@ -297,7 +297,7 @@ def test_stores_are_begun_from_the_main_thread_only(home: Path) -> None:
 
 
 def test_other_commands_find_the_stores_of_a_home_only_while_they_run(home: Path) -> None:
-    from climate.embedded.folder import Stores, locked, publish, withdraw
+    from climate.embedded.home import Stores, locked, publish, withdraw
 
     stores = Stores("postgresql://somewhere", "unix:///somewhere")
     with locked(home):

@@ -9,11 +9,11 @@ from sqlalchemy import Connection
 
 from climate.domain.errors import Conflict, Forbidden, InvalidInput, NotAuthenticated, NotFound
 from climate.domain.policy import Caller
-from climate.identity import domains, groups, lookup, projects_and_users, roles
-from climate.identity.audit import SETUP
+from climate.identity import domains, groups, projects_and_users, read_operations, roles
+from climate.identity.audit_trail import SETUP
 from climate.identity.authentication import sign_in
 from climate.identity.authentication.tokens import seal
-from climate.identity.models import Domain, Project, User, Who
+from climate.identity.models import Domain, NameOrId, Project, User
 from climate.identity.projects_and_users import NewProject, NewUser
 from climate.identity.store.assignments import Holder
 from tests.identity.identity_factory import Asker, Place, app_of
@@ -61,21 +61,25 @@ def test_users_and_projects_of_one_name_have_their_domains(here: Place, admin: A
 
 def test_a_disabled_domain_ends_the_tokens_of_its_users_and_projects(here: Place) -> None:
     domain, user, project = furnished(here)
-    other = next(one.id for one in lookup.users(here.identity, "demo") if one.domain_id is None)
+    other = next(one.id for one in read_operations.users(here.identity, "demo") if one.domain_id is None)
     roles.give(here.identity, SETUP, Holder(other), project.id, "member")
-    own = sign_in.by_password(here.identity, Who(id=user.id), PASSWORD, Who(id=project.id), "192.0.2.1")
-    strange = sign_in.by_password(here.identity, Who(id=other), here.password("demo"), Who(id=project.id), "192.0.2.1")
-    unscoped = sign_in.by_password(here.identity, Who(id=other), here.password("demo"), sign_in.UNSCOPED, "192.0.2.1")
+    own = sign_in.by_password(here.identity, NameOrId(id=user.id), PASSWORD, NameOrId(id=project.id), "192.0.2.1")
+    strange = sign_in.by_password(
+        here.identity, NameOrId(id=other), here.password("demo"), NameOrId(id=project.id), "192.0.2.1"
+    )
+    unscoped = sign_in.by_password(
+        here.identity, NameOrId(id=other), here.password("demo"), sign_in.UNSCOPED, "192.0.2.1"
+    )
     domains.change(here.identity, SETUP, domain.id, {"enabled": False})
     for grant in (own, strange):
         with pytest.raises(NotAuthenticated):
             here.identity.authenticate({"X-Auth-Token": seal(here.identity.keys, grant)})
     with pytest.raises(NotAuthenticated):
-        sign_in.by_password(here.identity, Who(id=user.id), PASSWORD, sign_in.UNSCOPED, "192.0.2.1")
+        sign_in.by_password(here.identity, NameOrId(id=user.id), PASSWORD, sign_in.UNSCOPED, "192.0.2.1")
     with pytest.raises(NotAuthenticated):
-        sign_in.by_token(here.identity, unscoped, Who(id=project.id))
+        sign_in.by_token(here.identity, unscoped, NameOrId(id=project.id))
     domains.change(here.identity, SETUP, domain.id, {"enabled": True})
-    assert sign_in.by_token(here.identity, unscoped, Who(id=project.id)).project_domain_id == domain.id
+    assert sign_in.by_token(here.identity, unscoped, NameOrId(id=project.id)).project_domain_id == domain.id
 
 
 def test_a_domain_is_deleted_with_its_contents_when_it_is_disabled(here: Place) -> None:
@@ -87,10 +91,15 @@ def test_a_domain_is_deleted_with_its_contents_when_it_is_disabled(here: Place) 
         domains.remove(here.identity, SETUP, domain.id)
     domains.change(here.identity, SETUP, domain.id, {"enabled": False})
     domains.remove(here.identity, SETUP, domain.id)
-    for look, one in ((lookup.user, user), (lookup.project, project), (lookup.project, below), (lookup.group, group)):
+    for look, one in (
+        (read_operations.user, user),
+        (read_operations.project, project),
+        (read_operations.project, below),
+        (read_operations.group, group),
+    ):
         with pytest.raises(NotFound):
             look(here.identity, one.id)
-    assert [one.id for one in lookup.domains(here.identity)] == ["default"]
+    assert [one.id for one in read_operations.domains(here.identity)] == ["default"]
 
 
 def test_a_domain_whose_projects_have_resources_is_not_deleted(here: Place) -> None:
@@ -98,7 +107,7 @@ def test_a_domain_whose_projects_have_resources_is_not_deleted(here: Place) -> N
     domains.change(here.identity, SETUP, domain.id, {"enabled": False})
     with pytest.raises(Conflict, match="1 leases"):
         domains.remove(replace(here.identity, contents=Full()), SETUP, domain.id)
-    assert lookup.user(here.identity, user.id) == user
+    assert read_operations.user(here.identity, user.id) == user
 
 
 def test_the_default_domain_is_fixed(here: Place) -> None:
@@ -140,7 +149,7 @@ def test_the_password_of_the_administrator_is_reset_in_the_default_domain_only(h
     domain = domains.create(here.identity, SETUP, "Another")
     same = projects_and_users.create_user(here.identity, SETUP, NewUser("admin", PASSWORD, domain_id=domain.id))
     recovery.reset_admin_password(here.identity, here.settings, "another-password", here.said.append)
-    sign_in.by_password(here.identity, Who(id=same.id), PASSWORD, None, "192.0.2.1")
+    sign_in.by_password(here.identity, NameOrId(id=same.id), PASSWORD, None, "192.0.2.1")
     assert Asker(app_of(here)).sign_in("admin", "another-password").status_code == 201
 
 

@@ -6,8 +6,8 @@ import pytest
 
 from climate.domain.errors import Conflict, Forbidden, InvalidInput, NotAuthenticated, NotFound
 from climate.domain.policy import Caller, policy_of, require
-from climate.identity import domains, lookup, projects_and_users, roles
-from climate.identity.audit import SETUP
+from climate.identity import domains, projects_and_users, read_operations, roles
+from climate.identity.audit_trail import SETUP
 from climate.identity.models import Role
 from climate.identity.store.assignments import Filter, Holder
 from tests.identity.identity_factory import Asker, Place, app_of, password_body
@@ -16,11 +16,11 @@ TOKENS = "/identity/v3/auth/tokens"
 
 
 def user_id(here: Place, name: str) -> str:
-    return next(one.id for one in lookup.users(here.identity, name))
+    return next(one.id for one in read_operations.users(here.identity, name))
 
 
 def project_id(here: Place, name: str) -> str:
-    return next(one.id for one in lookup.projects(here.identity, name))
+    return next(one.id for one in read_operations.projects(here.identity, name))
 
 
 def for_system(here: Place, user: str) -> Asker:
@@ -35,12 +35,12 @@ def for_system(here: Place, user: str) -> Asker:
 
 def test_a_role_is_created_renamed_and_deleted(here: Place) -> None:
     made = roles.create(here.identity, SETUP, "operator", "of robots")
-    assert lookup.role(here.identity, made.id) == Role(made.id, "operator", "of robots")
+    assert read_operations.role(here.identity, made.id) == Role(made.id, "operator", "of robots")
     changed = roles.change(here.identity, SETUP, made.id, "Operator", None)
-    assert lookup.role(here.identity, made.id) == changed == Role(made.id, "Operator", "of robots")
+    assert read_operations.role(here.identity, made.id) == changed == Role(made.id, "Operator", "of robots")
     roles.remove(here.identity, SETUP, made.id)
     with pytest.raises(NotFound):
-        lookup.role(here.identity, made.id)
+        read_operations.role(here.identity, made.id)
 
 
 @pytest.mark.parametrize("name", ["operator", "OPERATOR", "admin", "Admin", "reader"])
@@ -76,7 +76,7 @@ def test_a_deleted_role_ends_the_tokens_of_its_holders_at_once(here: Place, demo
     roles.remove(here.identity, SETUP, made.id)
     with pytest.raises(NotAuthenticated):
         here.identity.authenticate({"X-Auth-Token": asker.token})
-    assert [role.id for role in lookup.roles(here.identity, Holder(me), project)] == ["member"]
+    assert [role.id for role in read_operations.roles(here.identity, Holder(me), project)] == ["member"]
 
 
 def test_a_role_of_ones_own_allows_what_a_rule_says_and_nothing_else() -> None:
@@ -200,8 +200,12 @@ def test_roles_that_are_implied_are_in_tokens_until_the_rule_ends(here: Place) -
     assert caller.roles >= {"operator", "pilot", "manager"}
     require(caller, "leases:post")
     wanted = Filter(me.id, project, effective=True)
-    assert {one.role_name for one in lookup.role_assignments(here.identity, wanted)} == {"operator", "pilot", "manager"}
-    found = lookup.role_assignments(here.identity, replace(wanted, role="manager"))
+    assert {one.role_name for one in read_operations.role_assignments(here.identity, wanted)} == {
+        "operator",
+        "pilot",
+        "manager",
+    }
+    found = read_operations.role_assignments(here.identity, replace(wanted, role="manager"))
     assert [one.role_name for one in found] == ["manager"]
     roles.end_implication(here.identity, SETUP, pilot.id, "manager")
     with pytest.raises(NotAuthenticated):
@@ -210,7 +214,7 @@ def test_roles_that_are_implied_are_in_tokens_until_the_rule_ends(here: Place) -
     with pytest.raises(Forbidden):
         require(here.identity.authenticate({"X-Auth-Token": asker.token}), "leases:post")
     roles.remove(here.identity, SETUP, pilot.id)
-    assert lookup.role_rules(here.identity) == {}
+    assert read_operations.role_rules(here.identity) == {}
     assert asker.ask("GET", "/identity/v3/roles").status_code == 401
 
 
@@ -220,7 +224,11 @@ def test_rules_in_a_circle_end(here: Place) -> None:
         roles.imply(here.identity, SETUP, prior.id, implied.id)
     me, project = user_id(here, "demo"), project_id(here, "demo")
     roles.give(here.identity, SETUP, Holder(me), project, second.id)
-    assert [one.name for one in lookup.effective_roles(here.identity, me, project)] == ["first", "member", "second"]
+    assert [one.name for one in read_operations.effective_roles(here.identity, me, project)] == [
+        "first",
+        "member",
+        "second",
+    ]
 
 
 def test_rules_that_would_change_default_roles_are_refused(here: Place) -> None:
@@ -248,10 +256,10 @@ def test_a_role_of_a_domain_is_in_no_token_but_what_it_implies_is(here: Place) -
     )
     me = Holder(user_id(here, "demo"))
     roles.give(here.identity, SETUP, me, project.id, own.id)
-    assert lookup.roles(here.identity, me, project.id) == [own]
-    assert [one.name for one in lookup.effective_roles(here.identity, me.id, project.id)] == ["reader"]
+    assert read_operations.roles(here.identity, me, project.id) == [own]
+    assert [one.name for one in read_operations.effective_roles(here.identity, me.id, project.id)] == ["reader"]
     wanted = Filter(me.id, project.id, effective=True)
-    assert [one.role for one in lookup.role_assignments(here.identity, wanted)] == ["reader"]
+    assert [one.role for one in read_operations.role_assignments(here.identity, wanted)] == ["reader"]
     for place in (project_id(here, "demo"), None):
         with pytest.raises(Forbidden, match="projects of that domain only"):
             roles.give(here.identity, SETUP, me, place, own.id)
@@ -261,7 +269,7 @@ def test_a_role_of_a_domain_is_in_no_token_but_what_it_implies_is(here: Place) -
     domains.change(here.identity, SETUP, lab.id, {"enabled": False})
     domains.remove(here.identity, SETUP, lab.id)
     with pytest.raises(NotFound):
-        lookup.role(here.identity, own.id)
+        read_operations.role(here.identity, own.id)
 
 
 def test_a_name_of_a_role_is_taken_once_in_a_domain(here: Place) -> None:

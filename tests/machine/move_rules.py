@@ -20,7 +20,7 @@ from climate.compute.servers import sync_states
 from climate.compute.servers.tasks import task_worker
 from climate.compute.store.tables.servers import metadata as compute_metadata
 from climate.compute.virt.hypervisor_cluster.driver import HypervisorClusterDriver
-from climate.compute.virt.hypervisor_cluster.ledger import Ledger
+from climate.compute.virt.hypervisor_cluster.server_placements import Ledger
 from climate.compute.virt.multi_node import MultiNodeDriver
 from climate.context import Climate
 from climate.service.events import event_dispatch, events

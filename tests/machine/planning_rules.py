@@ -13,7 +13,7 @@ from climate.domain.lease import Lease
 from climate.domain.period import Period
 from climate.domain.planning.preemption import is_preemptible
 from climate.domain.planning.series import Make
-from climate.domain.planning.waiting import Wait
+from climate.domain.planning.waiting_list import Wait
 from climate.service.leases.leases import Order
 from climate.service.series import change, create
 from climate.service.series.change import SeriesChanges

@@ -20,7 +20,7 @@ from sqlalchemy import Engine
 
 from climate.cloud import CloudError, Refused
 from climate.domain.errors import ClimateError, NotEnoughHosts
-from climate.domain.events.lease_events import AdditionalEvent
+from climate.domain.events.event_transitions import AdditionalEvent
 from climate.domain.lease import Lease
 from climate.domain.period import Period
 from climate.domain.status import HoldState, LeaseStatus

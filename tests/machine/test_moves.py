@@ -14,7 +14,7 @@ from sqlalchemy import Engine
 
 from climate.compute import Compute
 from climate.compute.errors import ComputeError, VirtError
-from climate.compute.migrations import cold_migration, evacuation, live_requests
+from climate.compute.migrations import cold_migration, evacuation, live_migration_requests
 from climate.compute.models.server import (
     ACTIVE,
     DELETE,
@@ -29,7 +29,7 @@ from climate.compute.models.server import (
     Server,
 )
 from climate.compute.servers import actions, resize, volume_attachments
-from climate.compute.servers.interfaces.interfaces import Who
+from climate.compute.servers.interfaces.interfaces import Requester
 from climate.compute.virt import State
 from climate.domain.errors import ClimateError
 from climate.domain.hosts.pools import Pool
@@ -59,7 +59,7 @@ WHICH = st.integers(0, MOST_SERVERS - 1)
 ASKED: Mapping[str, Callable[[Compute, str], object]] = {
     **{task: lambda compute, one, task=task: actions.ask(compute, one, task) for task in (STOP, START, PAUSE, UNPAUSE)},
     "migrate": cold_migration.migrate,
-    "migrate live": lambda compute, one: live_requests.live_migrate(compute, one, by=BY),
+    "migrate live": lambda compute, one: live_migration_requests.live_migrate(compute, one, by=BY),
     "evacuate": evacuation.evacuate,
     "confirm": resize.confirm,
     "revert": lambda compute, one: actions.ask(compute, one, REVERT),
@@ -147,7 +147,7 @@ class Moves(RuleBasedStateMachine):
         for server in self._one(which):
             for volume in volumes:
                 with suppress(ComputeError):
-                    volume_attachments.attach(self.world.here.compute, Who(server.id, "project", BY), volume[0])
+                    volume_attachments.attach(self.world.here.compute, Requester(server.id, "project", BY), volume[0])
         self.world.work()
 
     @rule(which=WHICH)

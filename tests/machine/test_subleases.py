@@ -9,7 +9,7 @@ from hypothesis.stateful import initialize, rule
 
 from climate.cloud import Refused
 from climate.domain.errors import ClimateError
-from climate.domain.events import lease_events
+from climate.domain.events import event_transitions
 from climate.domain.hosts.pools import HostPlace, Pool
 from climate.domain.lease import Lease
 from climate.domain.sharing import sublease
@@ -52,7 +52,7 @@ class Sublets(Care):
         return self._give(which, 0, 20, count, "terminate")
 
     def _give(self, which: int, start: int, length: int, count: int, on_end: str) -> object:
-        parents = [one for one in self.world.leases() if not one.parent and not lease_events.is_over(one)]
+        parents = [one for one in self.world.leases() if not one.parent and not event_transitions.is_over(one)]
         if not parents:
             return NOBODY
         lease = parents[which % len(parents)]
@@ -116,7 +116,7 @@ class Sublets(Care):
                 one(self.climate)
         self.world.run_all()
         for lease in self.world.leases():
-            assert not (lease_events.is_over(lease) and lease.owes_hosts and self._is_quiet(lease)), (
+            assert not (event_transitions.is_over(lease) and lease.owes_hosts and self._is_quiet(lease)), (
                 f"{lease} has not returned its hosts"
             )
 

@@ -17,7 +17,7 @@ from climate.compute.network.driver.recording import RecordingNetwork
 from climate.compute.network.driver.registry import Wires
 from climate.compute.network.service import network_service
 from climate.compute.servers import actions
-from climate.compute.virt.memory import MemoryDriver
+from climate.compute.virt.in_memory import MemoryDriver
 from climate.database import schema_upgrade
 from climate.store.engine import connect
 from tests.compute.cloud_factory import TINY, Rings

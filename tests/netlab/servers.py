@@ -12,7 +12,7 @@ from climate.compute.network.driver import Dhcp, Entry, Kind, Link, Plug, Served
 from climate.compute.network.linux.driver import LinuxNetwork
 from climate.compute.servers.interfaces.vif_plugging import netns_of
 from climate.compute.virt import Guest, Interface, VirtDriver, Wiring
-from climate.compute.virt.containers.driver import Bubble
+from climate.compute.virt.containers.driver import BubblewrapContainer
 from climate.compute.virt.process import ProcessDriver
 from climate.compute.virt.qemu.driver import QemuDriver
 from tests.netlab.bridge_bench import mac_of
@@ -27,7 +27,7 @@ PATIENCE = 90.0
 
 MAKERS: dict[str, Callable[[Path], VirtDriver]] = {
     "process": lambda folder: ProcessDriver(folder / "servers", stop_seconds=2, wired=True),
-    "container": lambda folder: ProcessDriver(folder / "containers", Bubble(), stop_seconds=2, wired=True),
+    "container": lambda folder: ProcessDriver(folder / "containers", BubblewrapContainer(), stop_seconds=2, wired=True),
     "qemu": lambda folder: QemuDriver(folder / "machines", accel="tcg", stop_seconds=60, wired=True),
 }
 

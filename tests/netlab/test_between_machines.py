@@ -15,7 +15,7 @@ from sqlalchemy import text
 
 from climate.cloud.bundled import BundledCloud
 from climate.compute.linux import processes
-from climate.compute.migrations import evacuation_plan, live_requests
+from climate.compute.migrations import evacuation_plan, live_migration_requests
 from climate.compute.models.migration import CANCELLED, COMPLETED, ERROR, LIVE, Migration
 from climate.compute.models.server import ACTIVE, Server
 from climate.compute.store.servers import migration_lists
@@ -79,7 +79,7 @@ class Machines:
     def receive(self, server: Server) -> MachineService:
         """Ask for a live migration, and see it through to where the source is to send the guest; the source."""
         source = self.services[str(server.service_host)]
-        live_requests.live_migrate(self.here.compute, server.id, self.other(server))
+        live_migration_requests.live_migrate(self.here.compute, server.id, self.other(server))
         while not (self.waits(server) / "pid").exists() or self.here.look(server.id).service_host != source.name:
             assert self.here.rings.rung, self.migration(server).error
             host, server_id = self.here.rings.rung.pop(0)
@@ -119,7 +119,7 @@ class Machines:
     def moves_later(self, server: Server) -> None:
         """Move the server to the other machine after all."""
         there = self.other(server)
-        live_requests.live_migrate(self.here.compute, server.id, there)
+        live_migration_requests.live_migrate(self.here.compute, server.id, there)
         self.settle()
         found = self.migration(server)
         assert found.status == COMPLETED, found.error
@@ -253,7 +253,7 @@ def test_a_machine_goes_on_at_another_machine_with_its_disk(machines: Machines) 
     server = machines.booted()
     for _ in range(2):
         there = machines.other(server)
-        live_requests.live_migrate(machines.here.compute, server.id, there)
+        live_migration_requests.live_migrate(machines.here.compute, server.id, there)
         machines.settle()
         found = machines.migration(server)
         assert found.status == COMPLETED, found.error
@@ -302,7 +302,7 @@ def test_a_network_that_is_cut_while_the_disk_is_copied(machines: Machines) -> N
 def test_a_migration_that_is_aborted_while_the_disk_is_copied(machines: Machines) -> None:
     server = machines.booted()
     source = machines.copying(server)
-    live_requests.abort(machines.here.compute, server.id, machines.migration(server).id)
+    live_migration_requests.abort(machines.here.compute, server.id, machines.migration(server).id)
     machines.stays(server, source, CANCELLED)
     machines.check_disk(server)
 
@@ -324,7 +324,7 @@ def test_nothing_of_the_guest_is_on_the_wire(machines: Machines) -> None:
     server = machines.booted()
     there = machines.other(server)
     with overheard(there) as heard:
-        live_requests.live_migrate(machines.here.compute, server.id, there)
+        live_migration_requests.live_migrate(machines.here.compute, server.id, there)
         machines.settle()
     assert machines.migration(server).status == COMPLETED, machines.migration(server).error
     told = heard()

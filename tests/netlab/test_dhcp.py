@@ -13,7 +13,7 @@ import pytest
 
 from climate.compute.errors import NetworkError
 from climate.compute.linux import processes
-from climate.compute.network.driver import Dhcp, Entry, Happened, Link, What
+from climate.compute.network.driver import Dhcp, DhcpAction, DhcpEvent, Entry, Link
 from climate.compute.network.linux.daemons.daemon import MARK
 from climate.compute.network.linux.daemons.dhcp import DhcpServers
 from climate.compute.network.render import dnsmasq
@@ -78,10 +78,10 @@ def process(folder: Path, network_id: str = "net-br100") -> int:
     return int((folder / network_id / "pid").read_text())
 
 
-def told(servers: DhcpServers, what: What, address: IPv4Address) -> Happened:
+def told(servers: DhcpServers, what: DhcpAction, address: IPv4Address) -> DhcpEvent:
     """What a server told of an address, waited for."""
 
-    def found() -> list[Happened]:
+    def found() -> list[DhcpEvent]:
         return [event for event in servers.happened() if (event.what, event.address) == (what, address)]
 
     until(lambda: bool(found()), f"{what} of {address}")
@@ -98,7 +98,7 @@ def test_a_guest_gets_the_address_that_is_its_own(
     assert given["router"] == given["dns"] == "10.0.0.1"
     assert (given["domain"], given["hostname"], given["mtu"]) == ("novalocal", "vm2", "")
     assert reaches(guest, "10.0.0.1")
-    event = told(servers, What.LEASED, IPv4Address("10.0.0.4"))
+    event = told(servers, DhcpAction.LEASED, IPv4Address("10.0.0.4"))
     assert (event.network_id, event.mac) == (link.network_id, mac_of(2))
     servers.forget([event.key])
     assert event.key not in {each.key for each in servers.happened()}
@@ -143,12 +143,12 @@ def test_a_server_that_knows_of_tags_survives_what_changes(
 ) -> None:
     begin(servers, link, entry(1, routes=False))
     lease(bench.guest(link, number=1), tmp_path)
-    told(servers, What.LEASED, IPv4Address("10.0.0.3"))
+    told(servers, DhcpAction.LEASED, IPv4Address("10.0.0.3"))
     servers.start(link, dhcp(entry(2)))
     assert lease(bench.guest(link, number=2), tmp_path)["ip"] == "10.0.0.4"
     assert servers.running() == {link.network_id}
     servers.release(link, entry(1))
-    told(servers, What.RELEASED, IPv4Address("10.0.0.3"))
+    told(servers, DhcpAction.RELEASED, IPv4Address("10.0.0.3"))
 
 
 def test_names_are_known_to_their_own_network(servers: DhcpServers, link: Link, bench: Bench, tmp_path: Path) -> None:
@@ -185,12 +185,12 @@ def test_an_address_that_is_given_back_for_its_client(
 ) -> None:
     begin(servers, link, entry(1), entry(2))
     lease(bench.guest(link, number=1), tmp_path)
-    told(servers, What.LEASED, IPv4Address("10.0.0.3"))
+    told(servers, DhcpAction.LEASED, IPv4Address("10.0.0.3"))
     servers.start(link, dhcp(entry(2)))
     servers.release(link, entry(1))
-    assert told(servers, What.RELEASED, IPv4Address("10.0.0.3")).mac == mac_of(1)
+    assert told(servers, DhcpAction.RELEASED, IPv4Address("10.0.0.3")).mac == mac_of(1)
     order = [event.what for event in servers.happened() if event.address == IPv4Address("10.0.0.3")]
-    assert (order[0], order[-1]) == (What.LEASED, What.RELEASED)
+    assert (order[0], order[-1]) == (DhcpAction.LEASED, DhcpAction.RELEASED)
 
 
 def test_one_that_is_held_on_to_is_announced_again_when_it_is_renewed(
@@ -205,12 +205,12 @@ def test_one_that_is_held_on_to_is_announced_again_when_it_is_renewed(
     assert "%br200:67" in listening
     with client(bench.guest(link, number=1), tmp_path) as held:
         try:
-            servers.forget([told(servers, What.LEASED, IPv4Address("10.0.0.3")).key])
+            servers.forget([told(servers, DhcpAction.LEASED, IPv4Address("10.0.0.3")).key])
             until(lambda: bool(list(tmp_path.glob("*.told"))), "the client's own word of it")
             until(lambda: bool(_renewed(held, tmp_path) and servers.happened()), "a lease that lasts a second longer")
         finally:
             held.terminate()
-    assert {each.what for each in servers.happened()} == {What.RENEWED}
+    assert {each.what for each in servers.happened()} == {DhcpAction.RENEWED}
 
 
 def _renewed(held: subprocess.Popen[bytes], folder: Path) -> int:

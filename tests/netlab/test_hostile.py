@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from climate.compute.linux import netns
-from climate.compute.network.driver import Dhcp, Entry, Link, Served, What
+from climate.compute.network.driver import Dhcp, DhcpAction, Entry, Link, Served
 from climate.compute.network.linux.daemons import dhcp_release
 from climate.compute.network.linux.vlan.vlan_transport import Vxlan, why_not
 from tests.netlab import frames
@@ -120,11 +120,11 @@ def test_a_guest_gives_no_address_of_anothers_back(on: On, neighbours: tuple[Gue
                 sender.send(asked(hostile, source, as_client(hostile.plug.mac, kind, theirs, client)))
     assert lease(hostile.plug.netns, tmp_path)["ip"] == str(ADDRESSES[1])
 
-    def told() -> set[tuple[What, IPv4Address]]:
+    def told() -> set[tuple[DhcpAction, IPv4Address]]:
         return {(each.what, each.address) for each in driver.happened()}
 
-    until(lambda: (What.LEASED, ADDRESSES[1]) in told(), "the lease of the other")
-    assert (What.RELEASED, theirs) not in told()
+    until(lambda: (DhcpAction.LEASED, ADDRESSES[1]) in told(), "the lease of the other")
+    assert (DhcpAction.RELEASED, theirs) not in told()
     said(other.plug.netns, "ip", "address", "flush", "dev", "eth0")
     assert lease(other.plug.netns, tmp_path)["ip"] == str(theirs)
     driver.forget([each.key for each in driver.happened()])

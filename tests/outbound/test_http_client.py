@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from climate.outbound import http_client
-from climate.outbound.http_client import MOST_BYTES, CourierError, Parcel, Receipt
+from climate.outbound.http_client import MOST_BYTES, CourierError, PostRequest, Receipt
 from tests.webhook_receiver import Exchange, Receiver, receiving
 
 SECRET = "kept-out-of-sight"
@@ -19,9 +19,9 @@ def receiver() -> Iterator[Receiver]:
         yield one
 
 
-def parcel(url: str, **changes: Any) -> Parcel:
+def parcel(url: str, **changes: Any) -> PostRequest:
     known = {"body": b'{"a": 1}', "headers": {"X-Auth-Token": SECRET}, "seconds": 30.0, "private": True}
-    return Parcel(url, **{**known, **changes})
+    return PostRequest(url, **{**known, **changes})
 
 
 def test_what_is_posted_arrives(receiver: Receiver) -> None:

@@ -6,7 +6,7 @@ from climate.cloud.fake import FakeCloud
 from climate.context import Climate
 from climate.domain.facts import HostEnrolled
 from climate.domain.status import LeaseStatus
-from climate.store import imports
+from climate.store import blazar_import
 from tests.campaign import length
 from tests.conftest import ADMIN, Clock, cloud_host
 from tests.scenarios.test_statement_counts import counted
@@ -31,9 +31,9 @@ def register(climate: Climate, clock: Clock, count: int) -> None:
     cloud = climate.cloud
     assert isinstance(cloud, FakeCloud)
     with climate.engine.begin() as conn:
-        numbers = imports.host_numbers(conn, [None] * count)
+        numbers = blazar_import.host_numbers(conn, [None] * count)
         facts = [[HostEnrolled(number, clock.time, f"m{number}", "reservation", {}, 1)] for number in numbers]
-        imports.add_hosts(conn, ADMIN, [COLUMNS] * count, facts)
+        blazar_import.add_hosts(conn, ADMIN, [COLUMNS] * count, facts)
         conn.exec_driver_sql("ANALYZE hosts")
     for number in numbers:
         cloud.hosts[f"m{number}"] = cloud_host(f"m{number}")

@@ -12,7 +12,7 @@ from climate.context import Climate
 from climate.domain.hosts.pools import Pool
 from climate.domain.notifications import Notice
 from climate.service import kept_volumes
-from climate.service.host_operations import failures, maintenance, pool_filling
+from climate.service.host_operations import failures, maintenance, pool_scaling
 from climate.service.host_operations.maintenance import Order
 from climate.service.hosts import reconcile
 from climate.service.notifications import delivery
@@ -116,7 +116,7 @@ def test_only_the_comparisons_with_the_cloud_run_while_nothing_is_the_matter(cli
 def test_all_rounds_over_hosts_run_while_a_host_is_on_its_way(climate: Climate, engine: Engine, pool: Pool) -> None:
     with engine.begin() as conn:
         conn.execute(hosts.update().where(hosts.c.pool == Pool.RESERVATION).values(pool=pool))
-    own = (waiting_list.run_round, pool_filling.run_round, kept_volumes.release)
+    own = (waiting_list.run_round, pool_scaling.run_round, kept_volumes.release)
     assert _due(climate) == [_name(one) for one in rounds.ROUNDS if one not in own]
 
 
@@ -130,11 +130,11 @@ def test_all_rounds_over_hosts_run_while_a_host_is_on_its_way(climate: Climate, 
         ("UPDATE events SET status = 'ERROR' WHERE kind = 'end_lease'", "healing.heal_all"),
         (
             "INSERT INTO pool_terms (pool, target, updated_at) VALUES ('reservation', 3, now())",
-            "pool_filling.run_round",
+            "pool_scaling.run_round",
         ),
         (
             "INSERT INTO pool_terms (pool, horizon, updated_at) VALUES ('reservation', 60, now())",
-            "pool_filling.run_round",
+            "pool_scaling.run_round",
         ),
     ],
 )
@@ -145,8 +145,8 @@ def test_a_round_with_work_runs(climate: Climate, engine: Engine, change: str, n
 
 
 def test_a_target_of_the_settings_counts_too(climate: Climate) -> None:
-    assert "pool_filling.run_round" in _due(replace(climate, settings=replace(climate.settings, pool_target=3)))
-    assert "pool_filling.run_round" in _due(replace(climate, settings=replace(climate.settings, pool_horizon=60)))
+    assert "pool_scaling.run_round" in _due(replace(climate, settings=replace(climate.settings, pool_target=3)))
+    assert "pool_scaling.run_round" in _due(replace(climate, settings=replace(climate.settings, pool_horizon=60)))
 
 
 def test_a_window_begins_and_ends_in_time(climate: Climate, cloud: FakeCloud, clock: Clock) -> None:

@@ -12,7 +12,7 @@ from climate.domain.period import Period
 from climate.domain.status import EventKind, HoldState
 from climate.service import storage_pools
 from climate.service.storage_pools import PoolOrder
-from climate.store.inventory_pools import Inventory
+from climate.store.inventories import Inventory
 from tests.conftest import ADMIN
 
 

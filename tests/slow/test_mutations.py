@@ -156,13 +156,21 @@ MUTANTS = (
     Mutant(
         "what a rival claimed meanwhile is claimed again",
         [
-            ("climate/service/events/event_dispatch.py", "in lease_events.due(lease, now) if", "in lease.events if"),
+            (
+                "climate/service/events/event_dispatch.py",
+                "in event_transitions.due(lease, now) if",
+                "in lease.events if",
+            ),
             (
                 "climate/store/leases/due_events.py",
                 "key_share=True, skip_locked=True)",
                 "key_share=True)",
             ),
-            ("climate/domain/events/lease_events.py", "if status not in EVENT_MOVES[event.status]:", "if not status:"),
+            (
+                "climate/domain/events/event_transitions.py",
+                "if status not in EVENT_MOVES[event.status]:",
+                "if not status:",
+            ),
         ],
         [f"{RACES}::test_an_event_is_not_claimed_beside_a_rival_that_is_about_to_commit"],
     ),
@@ -204,13 +212,13 @@ MUTANTS = (
         "events come in the order of their times",
         [
             (
-                "climate/domain/events/lease_events.py",
+                "climate/domain/events/event_transitions.py",
                 "at_once = [event for event in undone if event.kind is not EventKind.ADDITIONAL][:1]",
                 "at_once = sorted((e for e in undone if e.kind is not EventKind.ADDITIONAL), "
                 "key=lambda e: e.run_at)[:1]",
             )
         ],
-        ["tests/domain/events/test_lease_events.py"],
+        ["tests/domain/events/test_event_transitions.py"],
     ),
     Mutant(
         "steps are not bound to the claim",
@@ -258,7 +266,7 @@ MUTANTS = (
                 "EventKind.EXPIRE: 99,",
             ),
             (
-                "climate/domain/events/lease_events.py",
+                "climate/domain/events/event_transitions.py",
                 "at_once = [event for event in undone if event.kind is not EventKind.ADDITIONAL][:1]",
                 "at_once = sorted((e for e in undone if e.kind is not EventKind.ADDITIONAL), "
                 "key=lambda e: e.run_at)[:1]",
@@ -285,7 +293,7 @@ MUTANTS = (
         "the edit of a lease does not wait for its claim",
         [
             (
-                "climate/domain/events/lease_events.py",
+                "climate/domain/events/event_transitions.py",
                 "if event.status is IN_PROGRESS:\n            raise Busy",
                 "if False:\n            raise Busy",
             )

@@ -8,7 +8,7 @@ import pytest
 import schemathesis
 from schemathesis import Case
 
-from api.compute.openapi.operations import OPERATIONS
+from api.compute.openapi.routes import OPERATIONS
 from climate.compute.nodes import services
 from climate.compute.nodes.services import IMAGE_ID
 from tests.api.compute.api_clients import NODES, SERVICE, Person, World, done, hours_away, world

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection, text
 
-from climate.domain.hosts.capacity import Order, Size
 from climate.domain.hosts.requirements import ANYTHING
+from climate.domain.hosts.shared_capacity import Order, Size
 from climate.domain.period import Period
-from climate.store.allocation import capacity
-from climate.store.allocation.capacity import CapacityRequest
+from climate.store.allocation import shared_capacity
+from climate.store.allocation.shared_capacity import CapacityRequest
 from climate.store.engine import connect
 
 ZERO = datetime(2030, 1, 1, tzinfo=UTC)
@@ -75,7 +75,7 @@ def read(conn: Connection, act: Callable[[], object]) -> tuple[int, int]:
 
 
 def picked(conn: Connection, asked: CapacityRequest, patient: bool) -> Callable[[], object]:
-    return lambda: capacity.pick(conn, asked, patient=patient)
+    return lambda: shared_capacity.pick(conn, asked, patient=patient)
 
 
 @pytest.mark.parametrize("patient", [False, True])
@@ -92,9 +92,9 @@ def test_a_long_window_reads_no_more_than_there_is(conn: Connection) -> None:
 
 
 def test_a_refusal_reads_a_bounded_part(conn: Connection) -> None:
-    found: list[capacity.Shortage] = []
+    found: list[shared_capacity.Shortage] = []
     for start in (6, 37):
-        rows = sum(read(conn, lambda start=start: found.append(capacity.shortage(conn, wanted(5000, start, 1)))))
+        rows = sum(read(conn, lambda start=start: found.append(shared_capacity.shortage(conn, wanted(5000, start, 1)))))
         assert rows <= AT_ONCE + IN_ALL
     assert [(one.matching, one.fitting) for one in found] == [(1000, 4000)] * 2
     assert [one.fits_from for one in found] == [None, ZERO + timedelta(hours=40)]

@@ -15,7 +15,7 @@ import psutil
 import pytest
 from sqlalchemy import text
 
-from climate.embedded.folder import running
+from climate.embedded.home import running
 from climate.store.engine import connect
 from tests.system.api_client import Api
 from tests.system.stack import ROOT, await_so

@@ -7,7 +7,7 @@ from uuid import UUID, uuid4
 import pytest
 
 from climate.domain import facts
-from climate.domain.events import lease_events
+from climate.domain.events import event_transitions
 from climate.domain.hosts.pools import Pool
 from climate.domain.lease import Lease, evolve, fold
 from climate.domain.period import Period
@@ -36,14 +36,14 @@ class Stream:
             self.entries.append(entry(self.id, len(self.entries) + 1, fact, at))
 
     def claim(self, kind: EventKind, at: datetime, token: int) -> None:
-        self.add(at, [lease_events.claim(self.lease, self.event(kind), token, at)])
+        self.add(at, [event_transitions.claim(self.lease, self.event(kind), token, at)])
 
     def put_back(self, at: datetime) -> None:
         event = self.event(EventKind.START)
         self.add(at, [facts.EventPutBack(event, at, at + MINUTE, "the lease before has the host", spent=False)])
 
     def finish(self, kind: EventKind, at: datetime) -> None:
-        self.add(at, lease_events.finish(self.lease, self.event(kind), at))
+        self.add(at, event_transitions.finish(self.lease, self.event(kind), at))
 
     def event(self, kind: EventKind) -> UUID:
         return self.lease.event(kind).id

@@ -12,7 +12,7 @@ import yaml
 
 from climate import bootstrap
 from climate.identity import projects_and_users, roles
-from climate.identity.audit import SETUP
+from climate.identity.audit_trail import SETUP
 from climate.identity.models import Project
 from climate.identity.projects_and_users import NewUser
 from climate.identity.store import projects

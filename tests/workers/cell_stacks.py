@@ -15,11 +15,11 @@ from climate import bootstrap
 from climate.bootstrap import Deployment
 from climate.compute import Compute
 from climate.compute.cells import neighbours
-from climate.compute.cells.cell import Broker, Cell
 from climate.compute.cells.messaging.broker import BrokerTransport
 from climate.compute.cells.messaging.dispatch import Handlers
+from climate.compute.cells.models import Broker, Cell
 from climate.embedded import spawn, valkey
-from climate.embedded.folder import locked
+from climate.embedded.home import locked
 from climate.settings import Settings
 from tests.compute.cells.tree import secret_of
 from workers.cells import CellsProcess

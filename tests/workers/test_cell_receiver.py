@@ -8,8 +8,8 @@ import pytest
 import redis
 
 from climate import embedded
-from climate.compute.cells.cell import Broker, Cell
 from climate.compute.cells.messaging.broker import BrokerTransport
+from climate.compute.cells.models import Broker, Cell
 from climate.settings import Settings
 from workers import celery_app
 from workers.cell_receiver import Receiver

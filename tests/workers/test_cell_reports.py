@@ -15,12 +15,12 @@ from climate.compute.cells.state import state
 from climate.compute.models.server import DELETE, STOP, Server
 from climate.compute.nodes import services
 from climate.compute.servers import actions, create
-from climate.compute.servers.interfaces.interfaces import Who
+from climate.compute.servers.interfaces.interfaces import Requester
 from climate.compute.servers.tasks import task_worker
 from climate.compute.store.cells import changes
 from climate.compute.store.cells import servers as cell_servers
 from climate.compute.store.projects import flavors
-from climate.compute.virt.memory import MemoryDriver
+from climate.compute.virt.in_memory import MemoryDriver
 from tests.compute import network_factory
 from tests.compute.cloud_factory import TINY, node, request
 from tests.system.stack import await_so
@@ -102,8 +102,8 @@ def tracked(stack: CellStack) -> bool:
         return changes.is_tracked(conn)
 
 
-def who(server_id: str) -> Who:
-    return Who(server_id, "demo", BY)
+def who(server_id: str) -> Requester:
+    return Requester(server_id, "demo", BY)
 
 
 def test_changes_in_the_leaf_are_seen_at_the_top(tree: Tree) -> None:

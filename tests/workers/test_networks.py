@@ -23,7 +23,7 @@ from tests.compute.network.recorded_network import ONE, TWO
 from tests.databases import unsafe
 from workers import celery_app, rounds
 from workers.poller import Poller
-from workers.tasks import Desk
+from workers.tasks import WorkerContext
 
 AWAY = "redis://127.0.0.1:1"
 
@@ -60,10 +60,10 @@ def database(make_database: Callable[..., str]) -> str:
 
 
 @pytest.fixture
-def desks(database: str, tmp_path: Path) -> Iterator[dict[str, Desk]]:
+def desks(database: str, tmp_path: Path) -> Iterator[dict[str, WorkerContext]]:
     """A worker for each host."""
     made = {
-        host: Desk(Settings(database_url=database, redis_url=AWAY, home=tmp_path / host, network_host=host))
+        host: WorkerContext(Settings(database_url=database, redis_url=AWAY, home=tmp_path / host, network_host=host))
         for host in (ONE, TWO)
     }
     yield made
@@ -83,22 +83,22 @@ def bell(poller: Poller) -> Bell:
     return cast("Bell", poller.bell)
 
 
-def call(desk: Desk, *hosts: str) -> None:
+def call(desk: WorkerContext, *hosts: str) -> None:
     with desk.deployment.compute.engine.begin() as conn:
         for host in hosts:
             conn.execute(text("INSERT INTO compute_network_calls (host) VALUES (:host)"), {"host": host})
 
 
-def calls(desk: Desk) -> int:
+def calls(desk: WorkerContext) -> int:
     with desk.deployment.compute.engine.connect() as conn:
         return int(conn.execute(text("SELECT count(*) FROM compute_network_calls")).scalar_one())
 
 
-def served(desk: Desk) -> set[str]:
+def served(desk: WorkerContext) -> set[str]:
     return set(desk.deployment.compute.wires.on(None).standing().served)
 
 
-def test_hosts_are_rung_for_once_for_all_that_has_changed(desks: dict[str, Desk], poller: Poller) -> None:
+def test_hosts_are_rung_for_once_for_all_that_has_changed(desks: dict[str, WorkerContext], poller: Poller) -> None:
     for desk in desks.values():
         desk.tend_networks()
     call(desks[ONE], ONE, ONE, TWO)
@@ -112,7 +112,7 @@ def test_hosts_are_rung_for_once_for_all_that_has_changed(desks: dict[str, Desk]
     assert calls(desks[ONE]) == 0
 
 
-def test_a_host_that_is_down_is_rung_for_its_beats_only(desks: dict[str, Desk], poller: Poller) -> None:
+def test_a_host_that_is_down_is_rung_for_its_beats_only(desks: dict[str, WorkerContext], poller: Poller) -> None:
     desks[ONE].tend_networks()
     with desks[ONE].deployment.compute.engine.begin() as conn:
         conn.execute(text("UPDATE compute_network_hosts SET beat_at = beat_at - interval '1 hour'"))
@@ -123,7 +123,7 @@ def test_a_host_that_is_down_is_rung_for_its_beats_only(desks: dict[str, Desk], 
     assert [queue for _, _, queue, _ in bell(poller).taken()] == [f"network.{host}" for host in (ONE, TWO)]
 
 
-def test_messages_do_not_pile_up_for_a_host_that_is_gone(desks: dict[str, Desk], poller: Poller) -> None:
+def test_messages_do_not_pile_up_for_a_host_that_is_gone(desks: dict[str, WorkerContext], poller: Poller) -> None:
     there = {f"network.{ONE}": 100, f"network.{TWO}": 100}
     poller.waiting = lambda queue: there[queue]
     with desks[ONE].deployment.compute.engine.begin() as conn:
@@ -136,7 +136,9 @@ def test_messages_do_not_pile_up_for_a_host_that_is_gone(desks: dict[str, Desk],
     assert [queue for _, _, queue, _ in bell(poller).taken()] == [f"network.{ONE}", f"network.{TWO}"]
 
 
-def test_messages_do_not_pile_up_for_a_compute_service_that_is_gone(desks: dict[str, Desk], poller: Poller) -> None:
+def test_messages_do_not_pile_up_for_a_compute_service_that_is_gone(
+    desks: dict[str, WorkerContext], poller: Poller
+) -> None:
     compute, there = desks[ONE].deployment.compute, {}
     desks[ONE].tend()
     queue = f"compute.{compute.service_host}"
@@ -153,7 +155,7 @@ def test_messages_do_not_pile_up_for_a_compute_service_that_is_gone(desks: dict[
 
 
 def test_each_host_is_rung_for_its_beats_and_looks_at_everything_now_and_then(
-    desks: dict[str, Desk], poller: Poller
+    desks: dict[str, WorkerContext], poller: Poller
 ) -> None:
     for desk in desks.values():
         desk.tend_networks()
@@ -171,7 +173,7 @@ def test_a_broker_or_database_that_is_away_is_met_again_at_the_next_beat(databas
         made.deployment.climate.engine.dispose()
 
 
-def test_a_host_is_tended_by_one_process_at_a_time_and_others_meanwhile(desks: dict[str, Desk]) -> None:
+def test_a_host_is_tended_by_one_process_at_a_time_and_others_meanwhile(desks: dict[str, WorkerContext]) -> None:
     with rounds.alone(desks[ONE].deployment.climate.engine, rounds.NETWORKS_LOCK, ONE) as mine:
         assert mine
         desks[ONE].tend_networks(True)
@@ -181,7 +183,7 @@ def test_a_host_is_tended_by_one_process_at_a_time_and_others_meanwhile(desks: d
     assert len(served(desks[ONE])) == 1
 
 
-def test_two_processes_of_one_host_do_not_meet(desks: dict[str, Desk]) -> None:
+def test_two_processes_of_one_host_do_not_meet(desks: dict[str, WorkerContext]) -> None:
     desk = desks[ONE]
     wire = desk.deployment.compute.wires.on(None)
     inside, together, start = [0], [0], Barrier(2)
@@ -205,7 +207,7 @@ def test_two_processes_of_one_host_do_not_meet(desks: dict[str, Desk]) -> None:
     assert (together[0], inside[0]) == (1, 0)
 
 
-def test_the_task_takes_what_the_poller_rings_with(desks: dict[str, Desk]) -> None:
+def test_the_task_takes_what_the_poller_rings_with(desks: dict[str, WorkerContext]) -> None:
     desks[ONE].tend_networks(*[False])
     assert served(desks[ONE]) == set(), "nothing is known to have changed"
     desks[ONE].tend_networks(*[True])

@@ -21,7 +21,7 @@ from climate.store.engine import connect
 from tests.compute import network_factory
 from tests.compute.cloud_factory import TINY, empty, request
 from tests.databases import unsafe
-from workers.tasks import Desk
+from workers.tasks import WorkerContext
 
 HOSTS = ("east", "west")
 
@@ -30,7 +30,7 @@ HOSTS = ("east", "west")
 class Two:
     """Two workers of two services; the nodes of `east` are e1 and e2, that of `west` is w1."""
 
-    desks: dict[str, Desk]
+    desks: dict[str, WorkerContext]
 
     def compute(self, host: str = "east") -> Compute:
         return self.desks[host].deployment.compute
@@ -48,7 +48,7 @@ class Two:
     def restart(self, host: str) -> None:
         """A worker process ends, and another one takes its place."""
         self.desks[host].deployment.climate.engine.dispose()
-        self.desks[host] = Desk(self.desks[host].settings)
+        self.desks[host] = WorkerContext(self.desks[host].settings)
 
     def process(self, server: Server) -> psutil.Process:
         pid = processes.read(self.compute(server.service_host or "").home / "servers" / server.id / "pid")
@@ -71,7 +71,7 @@ def two(make_database: Callable[..., str], cloud_template: str, tmp_path: Path) 
         flavors.insert(conn, TINY)
     engine.dispose()
     plain = Settings(database_url=database, redis_url="redis://127.0.0.1:1", nodes_file="mine.yaml")
-    made = Two({host: Desk(replace(plain, home=tmp_path / host, compute_host=host)) for host in HOSTS})
+    made = Two({host: WorkerContext(replace(plain, home=tmp_path / host, compute_host=host)) for host in HOSTS})
     give(made.desks["east"].settings, "e1", "e2")
     give(made.desks["west"].settings, "w1")
     for desk in made.desks.values():

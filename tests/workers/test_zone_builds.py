@@ -11,7 +11,7 @@ from tests.compute.zones.conftest import pair, standing_plans
 from tests.compute.zones.tree import Tree, Zone
 from workers import celery_app
 from workers.poller import Poller
-from workers.tasks import Desk
+from workers.tasks import WorkerContext
 
 __all__ = ["pair", "standing_plans"]
 
@@ -49,7 +49,7 @@ def test_a_build_is_rung_for_once_and_again_only_after_a_while(pair: Tree) -> No
 def test_a_worker_carries_a_build_out_and_it_is_not_rung_for_any_more(pair: Tree) -> None:
     parent = pair["parent"]
     reservation = done(parent.ask("POST", "/zones/boot", server(num_instances=2)))["reservation_id"]
-    desk = Desk(parent.deployment.settings)
+    desk = WorkerContext(parent.deployment.settings)
     desk.__dict__["deployment"] = parent.deployment
     desk.build(look(parent, reservation)["id"])
     assert look(parent, reservation)["state"] == "done"
@@ -62,7 +62,7 @@ def test_a_worker_carries_a_build_out_and_it_is_not_rung_for_any_more(pair: Tree
 def test_builds_that_ended_long_ago_are_forgotten_and_their_servers_stay(pair: Tree) -> None:
     parent = pair["parent"]
     reservation = done(parent.ask("POST", "/zones/boot", server(num_instances=2)))["reservation_id"]
-    desk = Desk(parent.deployment.settings)
+    desk = WorkerContext(parent.deployment.settings)
     desk.__dict__["deployment"] = parent.deployment
     desk.build(look(parent, reservation)["id"])
     builds.sweep(parent.compute)

@@ -11,7 +11,7 @@ from api.compute.cells import cell_bodies
 from api.request_context import compute
 from api.schema.body import Values
 from climate.compute.cells import backlog, neighbours, removal
-from climate.compute.cells.cell import Broker, Cell
+from climate.compute.cells.models import Broker, Cell
 from climate.compute.cells.servers import methods
 from climate.compute.cells.servers.methods import SYNC
 from climate.compute.cells.state import state

@@ -1,6 +1,6 @@
 """Bodies of networks and floating IPs, as nova-network has them."""
 
-from api.compute import body_keys as keys
+from api.compute import common_body_keys as keys
 from api.compute import validation
 from api.compute.networks import ip_validation
 from api.schema import shapes

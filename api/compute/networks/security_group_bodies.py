@@ -1,6 +1,6 @@
 """Bodies of security groups as Compute had them below 2.36."""
 
-from api.compute import body_keys as keys
+from api.compute import common_body_keys as keys
 from api.compute import validation
 from api.compute.networks.security_rule_validation import checked, cidr, protocol
 from api.schema import shapes

@@ -1,6 +1,6 @@
 """Bodies of aggregates: creation, update and actions."""
 
-from api.compute import body_keys as keys
+from api.compute import common_body_keys as keys
 from api.compute import validation
 from api.schema import shapes
 from api.schema.body import ABSENT, Below, Body, Choice, Key

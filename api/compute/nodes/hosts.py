@@ -16,7 +16,7 @@ from api.request_context import compute, deployment
 from climate.compute.cells.state import inventory
 from climate.compute.models.aggregate import INTERNAL
 from climate.compute.models.node import Node, Service
-from climate.compute.network.operations import overview
+from climate.compute.network.operations import agents_and_ip_availability
 from climate.compute.nodes import maintenance, services
 from climate.compute.reservations import pools
 from climate.domain.errors import NotFound
@@ -37,7 +37,7 @@ def listing() -> Body:
     views = [
         {"host_name": service.host, "service": "compute", "zone": service.zone or usual} for service in known.items
     ]
-    network_hosts = [str(one["host"]) for one in overview.services(compute())]
+    network_hosts = [str(one["host"]) for one in agents_and_ip_availability.services(compute())]
     views += [{"host_name": host, "service": "network", "zone": INTERNAL} for host in network_hosts]
     hosts = [host for host in views if zone in (None, "", host["zone"])]
     return {"hosts": hosts} | lists.unreachable(known.missing)

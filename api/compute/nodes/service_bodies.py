@@ -1,6 +1,6 @@
 """Bodies of changes of compute services and of their hosts."""
 
-from api.compute import body_keys as keys
+from api.compute import common_body_keys as keys
 from api.compute import validation
 from api.schema import shapes
 from api.schema.body import ABSENT, Body, Key, Values

@@ -9,7 +9,7 @@ from flask import Flask
 from werkzeug.routing import Rule
 
 from api.compute.microversion import HEADERS, HIGHEST, LOWEST, written
-from api.compute.openapi.operations import OPERATIONS
+from api.compute.openapi.routes import OPERATIONS
 from api.schema.shapes import Operation, Schema
 
 PREFIX = "/compute/v2.1"

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable
 from uuid import uuid4
 
-from api.compute import body_keys as keys
+from api.compute import common_body_keys as keys
 from api.compute import validation
 from api.compute.microversion import since
 from api.schema.body import Below, Body, Choice, Key, Values

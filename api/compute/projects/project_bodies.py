@@ -1,6 +1,6 @@
 """Bodies of quotas, server groups and cloudpipes."""
 
-from api.compute import body_keys as keys
+from api.compute import common_body_keys as keys
 from api.compute import validation
 from api.schema import shapes
 from api.schema.body import ABSENT, Below, Body, Ignored, Key

@@ -13,7 +13,7 @@ from api.compute.servers.attachment_bodies import INTERFACE
 from api.compute.servers.servers import find, who
 from api.request_context import compute
 from api.schema.body import Values
-from climate.compute import operations
+from climate.compute import server_operations
 from climate.compute.errors import Conflict, NoMoreAddresses, NotFound
 from climate.compute.servers.interfaces.interfaces import Port
 from climate.domain.errors import InvalidInput
@@ -68,17 +68,17 @@ def _attached(server_id: str, given: Values) -> Port:
     if port_id is None and network_id is None:
         raise InvalidInput("interfaceAttachment: give net_id or port_id")
     if port_id is None:
-        return operations.attach(compute(), who(server_id), network_id, given["fixed_ips"])
+        return server_operations.attach(compute(), who(server_id), network_id, given["fixed_ips"])
     if network_id is not None or given["fixed_ips"] is not None:
         raise InvalidInput("interfaceAttachment: a port has its network and addresses; give port_id alone")
-    return operations.attach_port(compute(), who(server_id), port_id)
+    return server_operations.attach_port(compute(), who(server_id), port_id)
 
 
 @blueprint.delete("/servers/<server_id>/os-interface/<port_id>")
 def detach(server_id: str, port_id: str) -> tuple[str, int]:
     """Detach an interface and all of its addresses from a server."""
     validation.may_write()
-    operations.detach(compute(), who(server_id), validation.path_id(port_id, "Port"))
+    server_operations.detach(compute(), who(server_id), validation.path_id(port_id, "Port"))
     return "", 202
 
 
@@ -88,7 +88,7 @@ def add_fixed(server_id: str, details: object) -> Response:
     given = action_bodies.ADD_FIXED.read_value(details, "addFixedIp")
     find(server_id)
     try:
-        operations.attach(compute(), who(server_id), given["network_id"], None)
+        server_operations.attach(compute(), who(server_id), given["network_id"], None)
     except NoMoreAddresses as refusal:
         raise InvalidInput(str(refusal)) from None
     return Response(status=202)
@@ -100,7 +100,7 @@ def remove_fixed(server_id: str, details: object) -> Response:
     given = action_bodies.REMOVE_FIXED.read_value(details, "removeFixedIp")
     find(server_id)
     try:
-        operations.remove_address(compute(), who(server_id), given["address"])
+        server_operations.remove_address(compute(), who(server_id), given["address"])
     except NotFound as refusal:
         raise InvalidInput(str(refusal)) from None
     return Response(status=202)
@@ -112,7 +112,7 @@ def add_floating(server_id: str, details: object) -> Response:
     given = action_bodies.ADD_FLOATING.read_value(details, "addFloatingIp")
     fixed_address = None if given["fixed_address"] is None else str(given["fixed_address"])
     try:
-        operations.associate(compute(), who(server_id), str(given["address"]), fixed_address)
+        server_operations.associate(compute(), who(server_id), str(given["address"]), fixed_address)
     except Conflict as refusal:
         raise InvalidInput(str(refusal)) from None
     return Response(status=202)
@@ -122,7 +122,7 @@ def remove_floating(server_id: str, details: object) -> Response:
     """Disassociate a floating IP from a server."""
     validation.may_write()
     given = action_bodies.REMOVE_FLOATING.read_value(details, "removeFloatingIp")
-    operations.disassociate(compute(), who(server_id), str(given["address"]))
+    server_operations.disassociate(compute(), who(server_id), str(given["address"]))
     return Response(status=202)
 
 
@@ -137,7 +137,7 @@ ACTIONS = {
 
 def _ports(server_id: str) -> Sequence[Port]:
     validation.may_read()
-    return operations.interfaces(compute(), who(server_id))
+    return server_operations.interfaces(compute(), who(server_id))
 
 
 def _addresses(server_id: str) -> Body:

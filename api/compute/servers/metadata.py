@@ -8,7 +8,7 @@ from api.compute.blueprint import compute_blueprint
 from api.compute.servers.attachment_bodies import METADATA
 from api.compute.servers.servers import find, who
 from api.request_context import compute
-from climate.compute import operations
+from climate.compute import server_operations
 from climate.compute.servers.properties import Changed
 
 Body = dict[str, object]
@@ -69,4 +69,4 @@ def _changed(server_id: str, change: Changed) -> Body:
     def checked(there: Mapping[str, str]) -> dict[str, str]:
         return validation.metadata(dict(change(there)))
 
-    return {"metadata": dict(operations.set_metadata(compute(), who(server_id), checked))}
+    return {"metadata": dict(server_operations.set_metadata(compute(), who(server_id), checked))}

@@ -10,7 +10,7 @@ from api.compute.servers.server_bodies import Interfaces
 from api.compute.zones import build_orders
 from api.request_context import caller, climate, compute
 from api.schema.body import Values
-from climate.compute.images import registry
+from climate.compute.images import image_catalog
 from climate.compute.models.flavor import Flavor
 from climate.compute.models.request import BootRequest, pools_of, read_zone
 from climate.compute.models.security_group import DEFAULT
@@ -98,7 +98,7 @@ def flavor(ref: str) -> Flavor:
 def image(ref: object) -> str:
     """Return the id of the image, given by its id or its link; the image must be active."""
     image_id = validation.uuid(ref.rpartition("/")[2] if isinstance(ref, str) else ref, "imageRef")
-    registry.check_bootable(compute(), image_id, validation.own_project())
+    image_catalog.check_bootable(compute(), image_id, validation.own_project())
     return image_id
 
 
@@ -168,7 +168,7 @@ def _named_flavor(ref: str) -> Flavor:
 def _named_image(ref: object) -> str | None:
     if ref is None:
         return None
-    return registry.id_of(compute(), validation.name(ref, "imageRef"), caller().project_id)
+    return image_catalog.id_of(compute(), validation.name(ref, "imageRef"), caller().project_id)
 
 
 def _image(server: Values) -> str:

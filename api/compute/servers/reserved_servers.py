@@ -2,7 +2,7 @@
 
 from api.compute import validation
 from api.request_context import caller, climate, deployment
-from climate.compute import operations
+from climate.compute import server_operations
 from climate.compute.errors import Conflict
 from climate.compute.models.server import RESERVED
 from climate.compute.servers import actions
@@ -12,7 +12,7 @@ from climate.service.leases import lease_servers, leases
 
 def explained(server_id: str, refusal: Conflict) -> Conflict:
     """Return the refusal; for a reserved server it names the lease that will start the server."""
-    server = operations.get(deployment().compute, server_id, validation.own_project())
+    server = server_operations.get(deployment().compute, server_id, validation.own_project())
     lease = leases.of_resource(climate(), server.id) if server.status == RESERVED else None
     if lease is None:
         return refusal
@@ -25,7 +25,7 @@ def give_up(server_id: str) -> None:
 
     Raises Conflict if the server is locked against the caller, and Busy while the lease starts it.
     """
-    server = operations.get(deployment().compute, validation.path_id(server_id), validation.own_project())
+    server = server_operations.get(deployment().compute, validation.path_id(server_id), validation.own_project())
     if server.status == RESERVED:
         # Check before the lease ends, because its end is committed separately.
         actions.check_lock(server, validation.own_project())

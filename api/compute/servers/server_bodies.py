@@ -5,7 +5,7 @@ import binascii
 import re
 from dataclasses import dataclass
 
-from api.compute import body_keys as keys
+from api.compute import common_body_keys as keys
 from api.compute import validation
 from api.compute.networks import ip_validation
 from api.compute.projects.keypair_bodies import public_key

@@ -16,7 +16,7 @@ from api.compute.zones import lease_boot as zone_lease_boot
 from api.compute.zones import routing, server_lists, zone_chain
 from api.paging import next_links, page, unknown_marker
 from api.request_context import caller, climate, compute, here, request_id
-from climate.compute import operations
+from climate.compute import server_operations
 from climate.compute.cells.builds import start
 from climate.compute.cells.builds.start import Sleep
 from climate.compute.errors import NotFound
@@ -27,7 +27,7 @@ from climate.compute.nodes import services
 from climate.compute.servers import create as compute_boot
 from climate.compute.servers import user_data_and_actions, volume_attachments
 from climate.compute.servers.create import Offered
-from climate.compute.servers.interfaces.interfaces import Who
+from climate.compute.servers.interfaces.interfaces import Requester
 from climate.compute.zones.builds import placement, single_shot
 from climate.compute.zones.builds.placement import Make, Way
 from climate.compute.zones.builds.single_shot import Made
@@ -38,9 +38,9 @@ Body = dict[str, object]
 blueprint = compute_blueprint("servers")
 
 
-def who(server_id: str) -> Who:
+def who(server_id: str) -> Requester:
     """Return the user who acts on the server in a path."""
-    return Who(validation.path_id(server_id), validation.own_project(), by())
+    return Requester(validation.path_id(server_id), validation.own_project(), by())
 
 
 def by() -> dict[str, str]:
@@ -140,7 +140,7 @@ def describe(server_id: str) -> Body:
     """Update the name, the description or the access addresses of a server."""
     validation.may_write()
     words = CHANGED.read(read_object())
-    server = operations.describe(compute(), who(server_id), words)
+    server = server_operations.describe(compute(), who(server_id), words)
     return {"server": view.changed(server, behind([server]))}
 
 
@@ -149,7 +149,7 @@ def delete(server_id: str) -> tuple[str, int]:
     """Delete a server, which is listed until that is done.  The lease of a reserved server ends with it."""
     validation.may_write()
     reserved_servers.give_up(server_id)
-    operations.ask(compute(), who(server_id), DELETE)
+    server_operations.ask(compute(), who(server_id), DELETE)
     return "", 204
 
 
@@ -158,7 +158,7 @@ def find(server_id: str) -> Server:
     validation.may_read()
     found_id = validation.path_id(server_id)
     routing.answer_known(found_id)
-    return operations.get(compute(), found_id, validation.own_project())
+    return server_operations.get(compute(), found_id, validation.own_project())
 
 
 def _listed() -> tuple[list[Server], Callable[[list[Body]], Body]]:
@@ -170,7 +170,7 @@ def _listed() -> tuple[list[Server], Callable[[list[Body]], Body]]:
         query = replace(query, marker=validation.uuid(wanted.marker, "marker"))
     is_local = True
     try:
-        servers = operations.listed(compute(), query)
+        servers = server_operations.listed(compute(), query)
     except NotFound:  # the marker may be a server of a child zone
         if not server_lists.is_recursive():
             raise unknown_marker(str(wanted.marker)) from None

@@ -13,7 +13,7 @@ from api.compute.servers.tag_bodies import MOST, TAGS
 from api.compute.servers.tag_bodies import tag as read_tag
 from api.compute.servers.view import links
 from api.request_context import compute
-from climate.compute import operations
+from climate.compute import server_operations
 from climate.domain.errors import InvalidInput, NotFound
 
 Body = dict[str, list[str]]
@@ -33,14 +33,14 @@ def replace(server_id: str) -> Body:
     """Replace all tags of a server."""
     _may_write()
     given = TAGS.read(read_object())["tags"]
-    return {"tags": list(operations.set_tags(compute(), who(server_id), lambda there: given))}
+    return {"tags": list(server_operations.set_tags(compute(), who(server_id), lambda there: given))}
 
 
 @blueprint.delete("/servers/<server_id>/tags")
 def clear(server_id: str) -> tuple[str, int]:
     """Delete all tags of a server."""
     _may_write()
-    operations.set_tags(compute(), who(server_id), lambda there: ())
+    server_operations.set_tags(compute(), who(server_id), lambda there: ())
     return "", 204
 
 
@@ -62,7 +62,7 @@ def add(server_id: str, tag: str) -> Response:
         before.update(there)
         return _within_limit(sorted({*there, wanted}))
 
-    operations.set_tags(compute(), who(server_id), with_it)
+    server_operations.set_tags(compute(), who(server_id), with_it)
     if wanted in before:
         return Response(status=204)
     return Response(status=201, headers={"Location": links(f"servers/{server_id}/tags/{wanted}")[0]["href"]})
@@ -77,7 +77,7 @@ def remove(server_id: str, tag: str) -> tuple[str, int]:
         _check_has(server_id, there, tag)
         return [other for other in there if other != tag]
 
-    operations.set_tags(compute(), who(server_id), without_it)
+    server_operations.set_tags(compute(), who(server_id), without_it)
     return "", 204
 
 

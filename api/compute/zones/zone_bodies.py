@@ -1,6 +1,6 @@
 """Bodies of child zones."""
 
-from api.compute import body_keys as keys
+from api.compute import common_body_keys as keys
 from api.request_context import deployment
 from api.schema.body import ABSENT, Below, Body, Key, Shape
 from climate.compute.zones.http import urls

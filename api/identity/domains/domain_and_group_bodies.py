@@ -1,7 +1,7 @@
 """Bodies of domains and groups."""
 
 from api.identity.bodies import Extensible, description_key, domain_key, flag_or, name_key
-from api.identity.body_keys import below, flag
+from api.identity.common_body_keys import below, flag
 from api.schema import shapes
 from api.schema.body import ABSENT, Key
 

@@ -8,7 +8,7 @@ from api.identity.domains import domain_and_group_bodies
 from api.request_context import caller, identity
 from climate.domain.policy import require
 from climate.identity import domains as verbs
-from climate.identity import lookup
+from climate.identity import read_operations
 from climate.identity.models import DOMAIN_ID, Domain
 from climate.identity.projects_and_users import no_such
 
@@ -33,7 +33,7 @@ def create() -> tuple[dict[str, object], int]:
 @blueprint.get("/<domain_id>")
 def show(domain_id: str) -> dict[str, object]:
     """Show a domain that the caller sees."""
-    found = lookup.domain(identity(), domain_id)
+    found = read_operations.domain(identity(), domain_id)
     if read_access.own_user_id() is not None and found not in _visible():
         raise no_such("domain", domain_id)
     return {"domain": views.domain(found)}
@@ -57,11 +57,11 @@ def remove(domain_id: str) -> tuple[str, int]:
 
 def _visible() -> list[Domain]:
     user_id = read_access.own_user_id()
-    domains = lookup.domains(identity())
+    domains = read_operations.domains(identity())
     if user_id is None:
         return domains
-    own = {DOMAIN_ID, lookup.user(identity(), user_id).domain_id}
-    own |= {one.domain_id for one in lookup.usable_projects(identity(), user_id)}
+    own = {DOMAIN_ID, read_operations.user(identity(), user_id).domain_id}
+    own |= {one.domain_id for one in read_operations.usable_projects(identity(), user_id)}
     return [one for one in domains if one.id in own]
 
 

@@ -10,7 +10,7 @@ from api.request_context import caller, identity
 from climate.domain.errors import NotFound
 from climate.domain.policy import require
 from climate.identity import groups as verbs
-from climate.identity import lookup
+from climate.identity import read_operations
 from climate.identity.models import Group
 
 blueprint = Blueprint("identity-groups", __name__, url_prefix="/identity/v3")
@@ -20,7 +20,7 @@ blueprint = Blueprint("identity-groups", __name__, url_prefix="/identity/v3")
 def listing() -> dict[str, object]:
     """List all groups."""
     require_reader()
-    return _listed(lookup.groups(identity()))
+    return _listed(read_operations.groups(identity()))
 
 
 @blueprint.post("/groups")
@@ -35,7 +35,7 @@ def create() -> tuple[dict[str, object], int]:
 def show(group_id: str) -> dict[str, object]:
     """Show a group."""
     require_reader()
-    return {"group": views.group(lookup.group(identity(), group_id))}
+    return {"group": views.group(read_operations.group(identity(), group_id))}
 
 
 @blueprint.patch("/groups/<group_id>")
@@ -58,7 +58,7 @@ def remove(group_id: str) -> tuple[str, int]:
 def members(group_id: str) -> dict[str, object]:
     """List the users in a group."""
     require_reader()
-    users = lookup.members(identity(), group_id)
+    users = read_operations.members(identity(), group_id)
     name = request.args.get("name")
     found = [one for one in users if name in (None, one.name) and filters.fits(request.args, one)]
     return views.listing("users", [views.user(one) for one in found])
@@ -68,7 +68,7 @@ def members(group_id: str) -> dict[str, object]:
 def check_member(group_id: str, user_id: str) -> tuple[str, int]:
     """Check whether a user is in a group; clients use HEAD."""
     require_reader()
-    if user_id not in [one.id for one in lookup.members(identity(), group_id)]:
+    if user_id not in [one.id for one in read_operations.members(identity(), group_id)]:
         raise NotFound("The user is not in this group")
     return "", 204
 
@@ -94,8 +94,8 @@ def groups_of(user_id: str) -> dict[str, object]:
     """List the groups of a user; users may see their own."""
     if user_id != caller().user_id:
         require_reader()
-    lookup.user(identity(), user_id)
-    return _listed(lookup.groups(identity(), user_id))
+    read_operations.user(identity(), user_id)
+    return _listed(read_operations.groups(identity(), user_id))
 
 
 def _listed(groups: list[Group]) -> dict[str, object]:

@@ -13,7 +13,7 @@ from api.reservation.leases.request_options import DryRun, Repeatable, key_of
 from api.reservation.leases.schema import LeaseAt
 from api.reservation.view_decorator import PREFIX, Operation, Read, nothing, serve
 from climate.service.hosts import inventory
-from climate.service.hosts.inventory import How
+from climate.service.hosts.inventory import RegistrationOptions
 from climate.store.hosts.hosts import Host
 
 blueprint = Blueprint("os-hosts", __name__, url_prefix=PREFIX, description="Hosts that can be reserved.")
@@ -47,7 +47,7 @@ def register_host(query: Read, headers: Read, body: Read) -> ResponseReturnValue
     A dry run answers 200 instead of 201.
     """
     extra = {name: str(value) for name, value in capabilities(body["extra"], removable=False).items()}
-    made = inventory.register(climate(), caller(), body["name"], extra, How(key_of(headers), **query))
+    made = inventory.register(climate(), caller(), body["name"], extra, RegistrationOptions(key_of(headers), **query))
     return {"host": host_body(made)}, 200 if query["dry_run"] else 201
 
 

@@ -12,7 +12,7 @@ from api.reservation import pages
 from api.reservation.dates import DATE, NOW, Moment, date, maybe, out_date
 from api.reservation.hosts.schema import Truth
 from api.reservation.ids import marker_id, path_id
-from api.reservation.leases.body import entry_body
+from api.reservation.leases.lease_view import entry_body
 from api.reservation.leases.request_options import DryRun
 from api.reservation.leases.schema import HistoryAnswer, LeaseAt, LinkOut
 from api.reservation.unchanged_fields import Update

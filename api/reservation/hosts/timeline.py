@@ -16,7 +16,7 @@ from climate.domain.hosts.pools import Pool
 from climate.domain.hosts.timeline import Span, SpanKind
 from climate.domain.policy import Caller
 from climate.service.hosts import timeline
-from climate.service.hosts.timeline import MOST_POINTS, MOST_ROWS, Grouping, Row, Timeline, Wanted
+from climate.service.hosts.timeline import MOST_POINTS, MOST_ROWS, Grouping, Row, Timeline, TimelineWindow
 
 LONGEST_LIST = 8000
 LONGEST_SEARCH = 255
@@ -149,7 +149,7 @@ def show_timeline(query: Read) -> ResponseReturnValue:
 
 def answer(viewer: Caller, query: Read) -> Response:
     """Return the part of the calendar that `query` names, or 304 if the client has it already."""
-    wanted = Wanted(
+    wanted = TimelineWindow(
         query.get("start"),
         query.get("end"),
         query["group"],
@@ -170,7 +170,7 @@ def answer(viewer: Caller, query: Read) -> Response:
     return made
 
 
-def _body(shown: Timeline, wanted: Wanted) -> Read:
+def _body(shown: Timeline, wanted: TimelineWindow) -> Read:
     following = shown.cursor + len(shown.rows)
     free = None
     if shown.free is not None:

@@ -22,7 +22,7 @@ from api.reservation.leases.availability_schema import (
     HoldsAnswer,
     local_time,
 )
-from api.reservation.leases.body import lease_body
+from api.reservation.leases.lease_view import lease_body
 from api.reservation.view_decorator import PREFIX, Operation, Read, nothing, serve
 from climate.domain.availability.daily_windows import DAYS, Window, zone
 from climate.domain.availability.free_counts import Point
@@ -31,7 +31,7 @@ from climate.domain.lease import Lease
 from climate.domain.planning.holds import renewable
 from climate.service.availability import holds, reasons, search
 from climate.service.availability.offers import Offer
-from climate.service.availability.question import Wanted, present
+from climate.service.availability.question import SearchRequest, present
 from climate.service.availability.reasons import Reason
 
 USUAL = timedelta(days=7)
@@ -66,11 +66,11 @@ def find_times(query: Read, body: Read) -> ResponseReturnValue:
     }
 
 
-def _wanted(body: Read) -> Wanted:
+def _wanted(body: Read) -> SearchRequest:
     earliest = present(climate()) if body["earliest"] == NOW else body["earliest"]
     mode, length = Mode(body["mode"]), body["duration"]
     usual = earliest + (length if mode is Mode.AT else max(USUAL, 2 * length))
-    return Wanted(
+    return SearchRequest(
         reservations=[reservation_specs.read_new(climate().plugins, given) for given in body["reservations"]],
         length=length,
         earliest=earliest,

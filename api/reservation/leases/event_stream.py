@@ -10,8 +10,8 @@ from flask import Flask, Response, current_app, request
 from flask.typing import ResponseReturnValue
 from marshmallow import fields, validate
 
-from api.negotiation import answers
 from api.openapi import Blueprint
+from api.request_checks import answers
 from api.request_context import DEPLOYMENT, caller, climate
 from api.reservation.dates import date
 from api.reservation.view_decorator import PREFIX, Operation, Read, Strict, serve

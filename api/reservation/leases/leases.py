@@ -11,8 +11,8 @@ from api.request_context import caller, climate
 from api.reservation import pages
 from api.reservation.dates import NOW
 from api.reservation.ids import marker_id, path_id
-from api.reservation.leases import order_from_body, reservation_specs, series_body
-from api.reservation.leases.body import entry_body, host_body, lease_body
+from api.reservation.leases import order_from_body, reservation_specs, series_view
+from api.reservation.leases.lease_view import entry_body, host_body, lease_body
 from api.reservation.leases.request_options import Confirmation, DryRun, IfMatch, Repeatable, key_of, tag
 from api.reservation.leases.schema import (
     EXAMPLE,
@@ -27,14 +27,14 @@ from api.reservation.leases.schema import (
 )
 from api.reservation.leases.series_schema import CreatedAnswer
 from api.reservation.view_decorator import PREFIX, Operation, Read, nothing, serve
-from api.reservation.zone_chain import over_the_tree
+from api.reservation.zone_tree import over_the_tree
 from climate.domain.errors import Forbidden, InvalidInput, UnreadableLease
 from climate.domain.lease import Lease
-from climate.domain.planning.waiting import Wait
+from climate.domain.planning.waiting_list import Wait
 from climate.service.availability import holds
 from climate.service.availability.holds import Details
 from climate.service.lease_tree import leases as tree_leases
-from climate.service.leases import lease_hosts, leases
+from climate.service.leases import host_visibility, leases
 from climate.service.leases.update import Changes
 from climate.service.series import create
 from climate.service.waiting_list import entries, places
@@ -113,7 +113,7 @@ def _made_as_series(query: Read, headers: Read, body: Read) -> ResponseReturnVal
     made = create.create(climate(), caller(), wanted, key_of(headers), dry_run=is_dry)
     bind_contextvars(series_id=str(made.series.id))
     first = next((one.lease for one in made.occurrences if one.lease is not None), None)
-    answer = {"lease": None if first is None else lease_body(first), "series": series_body.series(made)}
+    answer = {"lease": None if first is None else lease_body(first), "series": series_view.series(made)}
     return answer, 200 if is_dry else 201, {} if first is None else tag(first.version)
 
 
@@ -211,7 +211,7 @@ def list_lease_hosts(lease_id: str, query: Read) -> ResponseReturnValue:
 
     CLIMATE_LEASE_HOSTS limits what owners see; administrators see all properties.
     """
-    hosts = lease_hosts.listed(climate(), caller(), _id(lease_id))
+    hosts = host_visibility.listed(climate(), caller(), _id(lease_id))
     return {"hosts": [host_body(host) for host in hosts]}
 
 

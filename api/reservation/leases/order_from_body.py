@@ -6,7 +6,7 @@ from api.request_context import climate
 from api.reservation.dates import NOW
 from api.reservation.leases import reservation_specs
 from api.reservation.view_decorator import Read
-from climate.domain.events.lease_events import AdditionalEvent
+from climate.domain.events.event_transitions import AdditionalEvent
 from climate.domain.planning.series import Make
 from climate.domain.sharing.sharing import Sharing
 from climate.service.leases.leases import Order

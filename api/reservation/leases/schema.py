@@ -13,7 +13,7 @@ from api.reservation.leases.reservation_specs import change_schema
 from api.reservation.pages import Paged
 from api.reservation.unchanged_fields import Update, differing
 from api.reservation.view_decorator import Strict
-from climate.domain.events.lease_events import EVENT_NAME, EVENT_NAME_RULE, MOST_EVENTS
+from climate.domain.events.event_transitions import EVENT_NAME, EVENT_NAME_RULE, MOST_EVENTS
 from climate.domain.sharing.sharing import ACCOUNT_ID, MOST_PROJECTS, MOST_USERS
 from climate.domain.status import EventStatus, LeaseStatus, PartState, ReservationStatus
 

@@ -10,7 +10,7 @@ from api.openapi import Blueprint
 from api.request_context import caller, climate
 from api.reservation import pages
 from api.reservation.ids import marker_id, path_id
-from api.reservation.leases import order_from_body, series_body
+from api.reservation.leases import order_from_body, series_view
 from api.reservation.leases.request_options import DryRun, IfMatch, Repeatable, key_of, tag
 from api.reservation.leases.series_schema import (
     EXAMPLE,
@@ -46,7 +46,7 @@ def list_series(query: Read) -> ResponseReturnValue:
     part = pages.requested()
     wanted = SeriesListing(name=query.get("name"), marker=marker_id(part.marker), limit=part.fetch)
     found = change.listed(climate(), caller(), wanted)
-    return pages.listing("series", found, part, lambda one: series_body.listed(*one))
+    return pages.listing("series", found, part, lambda one: series_view.listed(*one))
 
 
 @serve(
@@ -72,11 +72,11 @@ def create_series(query: Read, headers: Read, body: Read) -> ResponseReturnValue
     wanted = order_from_body.series(body)
     made = create.create(climate(), caller(), wanted, key_of(headers), dry_run=query["dry_run"])
     bind_contextvars(series_id=str(made.series.id))
-    return {"series": series_body.series(made)}, 200 if query["dry_run"] else 201, tag(made.series.version)
+    return {"series": series_view.series(made)}, 200 if query["dry_run"] else 201, tag(made.series.version)
 
 
 def _series_now(series_id: str) -> Read:
-    return {"series": series_body.series(change.get(climate(), caller(), _id(series_id)))}
+    return {"series": series_view.series(change.get(climate(), caller(), _id(series_id)))}
 
 
 @serve(blueprint, "GET", "/series/<series_id>", Operation("leases:get", {200: SeriesAnswer}, refuses=(404,)))
@@ -127,7 +127,7 @@ def delete_series(series_id: str, query: Read, headers: Read) -> ResponseReturnV
 
 
 def _shown(outcome: Outcome) -> ResponseReturnValue:
-    return {"series": series_body.series(outcome)}, 200, tag(outcome.series.version)
+    return {"series": series_view.series(outcome)}, 200, tag(outcome.series.version)
 
 
 def _id(text: str) -> UUID:

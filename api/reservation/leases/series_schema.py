@@ -20,7 +20,7 @@ from api.reservation.leases.schema import (
 from api.reservation.pages import Paged
 from api.reservation.unchanged_fields import Update
 from api.reservation.view_decorator import Strict
-from climate.domain.events.lease_events import MOST_EVENTS
+from climate.domain.events.event_transitions import MOST_EVENTS
 from climate.domain.status import LeaseStatus
 
 LONGEST_SHIFT = 366 * 86400

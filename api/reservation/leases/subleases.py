@@ -11,7 +11,7 @@ from api.request_context import caller, climate
 from api.reservation.dates import NOW
 from api.reservation.ids import path_id
 from api.reservation.leases import reservation_specs
-from api.reservation.leases.body import lease_body
+from api.reservation.leases.lease_view import lease_body
 from api.reservation.leases.request_options import DryRun, Repeatable, key_of, tag
 from api.reservation.leases.schema import LeaseAnswer
 from api.reservation.leases.subleases_schema import EXAMPLE, TERMS, SubleaseBody, SubleasesAnswer

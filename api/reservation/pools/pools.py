@@ -10,7 +10,7 @@ from api.openapi import Blueprint
 from api.request_context import caller, climate
 from api.reservation import pages
 from api.reservation.dates import date, maybe
-from api.reservation.leases.body import entry_body
+from api.reservation.leases.lease_view import entry_body
 from api.reservation.leases.request_options import DryRun
 from api.reservation.leases.schema import LeaseAt
 from api.reservation.pools.schema import (
@@ -31,16 +31,16 @@ from api.reservation.pools.schema import (
 from api.reservation.view_decorator import PREFIX, Operation, Read, serve
 from climate.cloud import CloudServer
 from climate.domain.errors import InvalidInput, NotFound
-from climate.domain.hosts.pool_filling import Move
+from climate.domain.hosts.pool_scaling import Move
 from climate.domain.hosts.pools import HostPlace, Pool
-from climate.service.host_operations import pool_filling, pool_moves, pools
-from climate.service.host_operations.pool_filling import Explained
+from climate.service.host_operations import pool_moves, pool_scaling, pools
 from climate.service.host_operations.pool_moves import Moved
+from climate.service.host_operations.pool_scaling import Explained
 from climate.service.host_operations.pools import Page, Plan, PoolStatus, Resident
 from climate.service.hosts import multi_tenant, reservable
 from climate.service.hosts.inventory import marker_number
 from climate.service.hosts.move_checks import Order
-from climate.service.hosts.multi_tenant import Stranger
+from climate.service.hosts.multi_tenant import UnregisteredHost
 from climate.store.hosts.pools import Promise
 
 blueprint = Blueprint("pools", __name__, url_prefix=PREFIX, description="Host pools.")
@@ -129,7 +129,7 @@ def pool_backlog(pool_name: str, query: Read) -> ResponseReturnValue:
 @serve(blueprint, "GET", "/pools/<pool_name>/plan", Operation("pools:get", {200: PlanAnswer}, refuses=(404,)))
 def pool_plan(pool_name: str, query: Read) -> ResponseReturnValue:
     """Explain the target size of the reservation pool, and the hosts that the next round adds and releases."""
-    return {"plan": _filling_body(pool_filling.explain(climate(), caller(), pools.named(pool_name)))}
+    return {"plan": _filling_body(pool_scaling.explain(climate(), caller(), pools.named(pool_name)))}
 
 
 @serve(
@@ -251,7 +251,7 @@ def _servers_body(servers: Sequence[CloudServer] | None) -> list[Read] | None:
     return [{"id": s.id, "name": s.name, "project_id": s.project_id, "status": s.status} for s in servers]
 
 
-def _stranger_body(one: Stranger) -> Read:
+def _stranger_body(one: UnregisteredHost) -> Read:
     return {
         "name": one.host.name,
         "service_name": one.host.service_name,

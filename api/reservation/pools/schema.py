@@ -11,7 +11,7 @@ from api.reservation.leases.schema import EntryOut, LinkOut
 from api.reservation.pages import Paged
 from api.reservation.unchanged_fields import Update, differing
 from api.reservation.view_decorator import Strict
-from climate.domain.hosts.pool_filling import Step
+from climate.domain.hosts.pool_scaling import Step
 from climate.domain.hosts.pools import Deadline, OnEnd, OnIdle, Pool
 from climate.service.host_operations import pool_moves, pools
 from climate.service.hosts import reservable as opening

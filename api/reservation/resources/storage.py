@@ -24,7 +24,7 @@ from api.reservation.view_decorator import PREFIX, Operation, Read, nothing, ser
 from climate.domain.policy import Caller
 from climate.service import storage_pools
 from climate.service.storage_pools import PoolOrder
-from climate.store.inventory_pools import Allocated, Inventory
+from climate.store.inventories import Allocated, Inventory
 
 blueprint = Blueprint(
     "storage_pools", __name__, url_prefix=PREFIX, description="Storage that can be reserved, and its allocations."

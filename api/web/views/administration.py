@@ -16,18 +16,18 @@ from api.web.blueprint import PREFIX, page
 from climate.compute.cells import neighbours
 from climate.compute.cells.state import state
 from climate.compute.zones import registry
-from climate.domain.audit import AuditKind
+from climate.domain.audit_trail import AuditKind
 from climate.domain.errors import ClimateError, InvalidInput
 from climate.domain.hosts.pools import Pool
 from climate.domain.lease import Lease
 from climate.domain.status import EventStatus
 from climate.identity.models import AccountNames
 from climate.service.events import events
-from climate.service.host_operations import pool_filling
+from climate.service.host_operations import pool_scaling
 from climate.service.hosts import inventory, pool_history, timeline
-from climate.service.hosts.timeline import Wanted
-from climate.service.journal import audit
-from climate.service.journal.audit import AuditEntry, AuditQuery
+from climate.service.hosts.timeline import TimelineWindow
+from climate.service.journal import audit_trail as audit
+from climate.service.journal.audit_trail import AuditEntry, AuditQuery
 from climate.service.power import power
 from climate.whole_numbers import whole_number
 
@@ -141,7 +141,7 @@ def past() -> ResponseReturnValue:
 def energy() -> ResponseReturnValue:
     """Show the power of hosts, and the plan of the reservation pool drawn against its backlog."""
     engine, own = climate(), caller()
-    plan = pool_filling.explain(engine, own, Pool.RESERVATION)
+    plan = pool_scaling.explain(engine, own, Pool.RESERVATION)
     saved = power.report(engine, own, None, None)
     powered = power.listed(engine, own, None, MOST_POWERED)
     chart = _chart(sum(one.place.on for one in powered) if powered else None, plan)
@@ -171,9 +171,9 @@ class Chart:
     """Words of a line, with its number and its height in percent."""
 
 
-def _chart(switched_on: int | None, plan: pool_filling.Explained) -> Chart:
+def _chart(switched_on: int | None, plan: pool_scaling.Explained) -> Chart:
     start = datetime.now(UTC).replace(minute=0, second=0, microsecond=0)
-    shown = timeline.read(climate(), caller(), Wanted(start, start + AHEAD, limit=1, points=POINTS))
+    shown = timeline.read(climate(), caller(), TimelineWindow(start, start + AHEAD, limit=1, points=POINTS))
     points = [(datetime.fromtimestamp(at, UTC), shown.bookable - free) for at, free in shown.free or ()]
     wanted = {"wanted hosts of the pool": plan.plan.wanted}
     wanted |= {} if switched_on is None else {"hosts with power settings that are on": switched_on}

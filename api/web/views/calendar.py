@@ -15,13 +15,13 @@ from api.reservation.ids import path_id
 from api.reservation.leases import event_stream
 from api.reservation.leases.event_stream import MEDIA_TYPE, StreamQuery
 from api.reservation.view_decorator import Read, Strict
-from api.reservation.zone_chain import over_the_tree
+from api.reservation.zone_tree import over_the_tree
 from api.web.blueprint import page
 from climate.domain.errors import ClimateError, InvalidInput, NotFound
 from climate.domain.lease import Lease
 from climate.domain.policy import MEMBER
 from climate.service.hosts import timeline
-from climate.service.hosts.timeline import Grouping, Wanted
+from climate.service.hosts.timeline import Grouping, TimelineWindow
 from climate.service.lease_tree import leases as tree_leases
 from climate.service.leases import dates, leases
 from climate.service.leases.update import Changes
@@ -125,7 +125,7 @@ def _query(schema: Strict) -> Read:
     return known
 
 
-def _wanted() -> Wanted:
+def _wanted() -> TimelineWindow:
     """Return the part of the calendar that the address of a page names; whatever it misspells is as usual."""
     given = request.args
     try:
@@ -137,7 +137,9 @@ def _wanted() -> Wanted:
     group = Grouping(given["group"]) if given.get("group") in list(Grouping) else Grouping.POOL
     first = whole_number(given.get("row", ""), 6) or 0
     end = start + timedelta(hours=hours)
-    return Wanted(start, end, group, search=given.get("search", "")[:255], cursor=first, limit=TABLE_ROWS, points=48)
+    return TimelineWindow(
+        start, end, group, search=given.get("search", "")[:255], cursor=first, limit=TABLE_ROWS, points=48
+    )
 
 
 def _at(moment: datetime) -> str:

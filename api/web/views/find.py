@@ -11,19 +11,19 @@ from api import unreadable_leases
 from api.request_context import caller, climate
 from api.reservation.ids import path_id
 from api.web import (
+    code_samples,
     form_fields,
-    free_strip,
+    free_capacity_chart,
     host_search,
     lease_words,
     repetitions,
     search_fields,
-    search_words,
-    snippets,
+    search_query,
 )
 from api.web.blueprint import PREFIX, page
-from api.web.free_strip import FreeStrip
+from api.web.free_capacity_chart import FreeStrip
 from api.web.host_search import USUAL, HostSearch
-from api.web.search_words import USUAL_LENGTH
+from api.web.search_query import USUAL_LENGTH
 from climate.domain.availability.free_counts import Point
 from climate.domain.errors import ClimateError, InvalidInput
 from climate.domain.lease import Lease
@@ -45,7 +45,7 @@ def find() -> ResponseReturnValue:
     problem, searched, answer, understood, repeat = "", None, None, None, None
     try:
         text = given.get("q", "")
-        understood = search_words.read(text, now, form_fields.zone()) if text.strip() else None
+        understood = search_query.read(text, now, form_fields.zone()) if text.strip() else None
         searched = search_fields.read(given, now, understood)
         repeat = repetitions.read(given)
         if given:
@@ -66,12 +66,12 @@ def find() -> ResponseReturnValue:
         found=found,
         reason=reason,
         strip=_drawn(points, searched),
-        snippets=snippets.of_search(searched) if found else {},
+        snippets=code_samples.of_search(searched) if found else {},
         holds=[one for one in held if isinstance(one, Lease)],
         left_out=unreadable_leases.notices(held),
         repeat=repeat,
         choices=repetitions.CHOICES,
-        lengths=search_words,
+        lengths=search_query,
         fields=form_fields,
         kept=search_fields.written(searched),
         wait_until=searched.latest - searched.length,
@@ -82,7 +82,7 @@ def find() -> ResponseReturnValue:
 def _drawn(points: Sequence[Point] | None, searched: HostSearch) -> FreeStrip | None:
     if not points:
         return None
-    return free_strip.draw(points, Period(searched.earliest, searched.latest), form_fields.zone())
+    return free_capacity_chart.draw(points, Period(searched.earliest, searched.latest), form_fields.zone())
 
 
 @page("POST", "/holds", "leases:post")

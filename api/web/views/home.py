@@ -7,9 +7,9 @@ from flask.typing import ResponseReturnValue
 
 from api import unreadable_leases
 from api.request_context import caller, climate
-from api.web import form_fields, free_strip, host_search, lease_words
+from api.web import form_fields, free_capacity_chart, host_search, lease_words
 from api.web.blueprint import SIGNED_IN, page
-from api.web.free_strip import FreeStrip
+from api.web.free_capacity_chart import FreeStrip
 from api.web.host_search import HostSearch
 from climate.domain.errors import ClimateError
 from climate.domain.lease import Lease
@@ -60,4 +60,4 @@ def _strip(now: datetime) -> tuple[FreeStrip | None, str]:
         found, _ = host_search.ask(any_host, offers=0, points=POINTS)
     except ClimateError as error:
         return None, str(error)
-    return free_strip.draw(found.free[0] or (), period, form_fields.zone()), ""
+    return free_capacity_chart.draw(found.free[0] or (), period, form_fields.zone()), ""

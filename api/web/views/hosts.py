@@ -19,7 +19,7 @@ from climate.service.host_operations.pool_moves import BY_HAND, LONGEST_REASON, 
 from climate.service.host_operations.pools import Page, PoolStatus, Resident
 from climate.service.hosts import inventory, reservable, timeline
 from climate.service.hosts.move_checks import Order
-from climate.service.hosts.timeline import Wanted
+from climate.service.hosts.timeline import TimelineWindow
 from climate.store.hosts.maintenance import WindowFilter
 from climate.store.journal import fact_codec
 from climate.store.journal.journal import Entry
@@ -142,7 +142,7 @@ def show(host_id: str) -> ResponseReturnValue:
     engine, own = climate(), caller()
     host = inventory.get(engine, own, host_id)
     start = datetime.now(UTC).replace(minute=0, second=0, microsecond=0) - timedelta(days=1)
-    row = timeline.read(engine, own, Wanted(start, start + timedelta(days=15), hosts=frozenset({str(host.id)})))
+    row = timeline.read(engine, own, TimelineWindow(start, start + timedelta(days=15), hosts=frozenset({str(host.id)})))
     try:
         health = failures.report(engine, own, host_id)
     except ClimateError:  # the cloud does not answer
@@ -171,7 +171,7 @@ def _owners(there: Resident, health: failures.Report | None) -> set[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class HistoryEntry:
     """An entry of the journal of a host, in words."""
 
     at: datetime
@@ -180,13 +180,13 @@ class Told:
     words: str
 
 
-def _told(entry: Entry) -> Told:
+def _told(entry: Entry) -> HistoryEntry:
     """Return an entry with the fields of its fact that say something to people."""
     fields: Mapping[str, object] = fact_codec.encode(entry.fact)
     known = {name: value for name, value in fields.items() if value not in ("", None, {}, 0) and name not in UNTOLD}
     words = ", ".join(f"{name.replace('_', ' ')} {rendering.value(value)}" for name, value in known.items())
     author = str(entry.actor.get("user_id") or "climate")
-    return Told(entry.fact.at, lease_words.happening_title(type(entry.fact).__name__), author, words)
+    return HistoryEntry(entry.fact.at, lease_words.happening_title(type(entry.fact).__name__), author, words)
 
 
 @page("POST", "/hosts/<host_id>/fail", "oshosts:fail")

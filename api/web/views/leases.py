@@ -12,8 +12,8 @@ from structlog.contextvars import bind_contextvars
 from api import unreadable_leases
 from api.request_context import caller, climate, identity
 from api.reservation.ids import marker_id, path_id
-from api.reservation.zone_chain import over_the_tree
-from api.web import form_fields, lease_words, search_words
+from api.reservation.zone_tree import over_the_tree
+from api.web import form_fields, lease_words, search_query
 from api.web.blueprint import HOME, PREFIX, page
 from climate.domain.errors import ClimateError, InvalidInput, NotFound, UnreadableLease
 from climate.domain.lease import Lease
@@ -22,7 +22,7 @@ from climate.domain.status import LeaseStatus
 from climate.service.availability.question import present
 from climate.service.calendars import ics
 from climate.service.lease_tree import leases as tree_leases
-from climate.service.leases import lease_hosts, leases
+from climate.service.leases import host_visibility, leases
 from climate.service.leases.update import Changes
 from climate.service.notifications import delivery
 from climate.service.sharing import access
@@ -102,7 +102,7 @@ def show(lease_id: str) -> ResponseReturnValue:
         lease=lease,
         at=at,
         now=now,
-        hosts=lease_hosts.listed(climate(), caller(), known) if at is None else [],
+        hosts=host_visibility.listed(climate(), caller(), known) if at is None else [],
         history=history,
         step=step or lease_words.steps_until(history, at),
         notices=delivery.listed(climate(), caller(), Notices(lease_id=known, limit=MOST_NOTICES)),
@@ -113,7 +113,7 @@ def show(lease_id: str) -> ResponseReturnValue:
         bootable=may_boot(lease.project_id, lease.sharing, caller()),
         words=lease_words,
         moment_value=form_fields.local(lease.period.end),
-        lengths=search_words,
+        lengths=search_query,
     )
 
 
@@ -194,7 +194,7 @@ def _changed(lease_id: UUID, changes: Changes, done: str) -> ResponseReturnValue
 def ask_delete(lease_id: str) -> ResponseReturnValue:
     """Ask whether a lease is to be deleted, and say what is deleted with it."""
     lease = leases.get(climate(), caller(), _id(lease_id))
-    hosts = lease_hosts.listed(climate(), caller(), lease.id)
+    hosts = host_visibility.listed(climate(), caller(), lease.id)
     servers = [server for host in hosts for server in host.servers or ()]
     return render_template("lease_delete.html", lease=lease, servers=servers)
 

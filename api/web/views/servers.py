@@ -14,9 +14,9 @@ from api.compute.servers.admin import scheduler_decisions
 from api.request_context import caller, climate, compute, deployment
 from api.web import form_fields, lease_words
 from api.web.blueprint import PREFIX, page
-from climate.compute import operations
+from climate.compute import server_operations
 from climate.compute.errors import ComputeError
-from climate.compute.images import registry
+from climate.compute.images import image_catalog
 from climate.compute.models.server import ACTIVE, BUILD, ERROR, RESERVED, SHUTOFF, START, STATUSES, STOP, Server
 from climate.compute.network.operations import networks
 from climate.compute.projects import flavors, keypairs
@@ -55,7 +55,7 @@ def list_all() -> ResponseReturnValue:
     wanted = {"project_id": caller().project_id, **({"name": name} if name else {})}
     shown = {"shown_as": [status], "tasks": [], "hiding": []} if status else {}
     marker = request.args.get("marker") or None
-    known = operations.listed(compute(), Listing({**wanted, **shown}, (), _marker(marker), ON_A_PAGE + 1))
+    known = server_operations.listed(compute(), Listing({**wanted, **shown}, (), _marker(marker), ON_A_PAGE + 1))
     following = {"name": name, "status": status, "marker": known[ON_A_PAGE - 1].id} if len(known) > ON_A_PAGE else None
     return render_template(
         "servers.html", servers=known[:ON_A_PAGE], following=following, given=request.args, statuses=STATUSES
@@ -84,7 +84,9 @@ def _form(given: Mapping[str, str], problem: str) -> str:
     project = caller().project_id
     choices = {
         "flavors": flavors.listed(compute(), project)[:MOST_CHOICES],
-        "images": registry.listed(compute(), ImageQuery(project, statuses=["active"], limit=MOST_CHOICES), project),
+        "images": image_catalog.listed(
+            compute(), ImageQuery(project, statuses=["active"], limit=MOST_CHOICES), project
+        ),
         "networks": networks.of_servers(compute(), project)[:MOST_CHOICES],
         "keys": keypairs.listed(compute(), caller().user_id)[:MOST_CHOICES],
     }
@@ -163,7 +165,7 @@ def _console(server: Server) -> str | None:
     if server.status in (RESERVED, BUILD):
         return ""
     try:
-        return operations.console_output(compute(), routes.who(server.id), CONSOLE_LINES)
+        return server_operations.console_output(compute(), routes.who(server.id), CONSOLE_LINES)
     except (ClimateError, ComputeError):
         return None
 
@@ -175,7 +177,7 @@ def power(server_id: str) -> ResponseReturnValue:
     if wish not in WISHES:
         raise InvalidInput(f"wish is {wish[:20]!r}: expected is stop or start")
     server = routes.find(server_id)
-    operations.ask(compute(), routes.who(server.id), WISHES[wish])
+    server_operations.ask(compute(), routes.who(server.id), WISHES[wish])
     flash(f"{server.name[:80]} is about to {wish}.", "good")
     return redirect(f"{LIST}/{server.id}", 303)
 

@@ -11,7 +11,7 @@ from api.web import form_fields, preferences, sessions
 from api.web.blueprint import PREFIX, SIGN_IN, SIGNED_IN, page
 from climate.domain.errors import InvalidInput
 from climate.domain.notifications import Topic
-from climate.identity import credentials, lookup
+from climate.identity import credentials, read_operations
 from climate.identity.authentication import page_sign_in, request_authentication
 from climate.identity.credentials import NewCredential
 from climate.identity.models import Credential
@@ -51,7 +51,7 @@ def _page(secret: Credential | None = None, shown_once: str = "", feed_url: str 
         mail=mail.preferences(climate(), who) if has_role else None,
         topics={topic: TOPICS[topic] for topic in Topic},
         feeds=_own_feeds() if has_role else [],
-        credentials=lookup.credentials(identity(), who.user_id) if _is_bundled() else None,
+        credentials=read_operations.credentials(identity(), who.user_id) if _is_bundled() else None,
         new_credential=secret,
         shown_once=shown_once,
         feed_url=feed_url,

@@ -15,7 +15,7 @@ from api.web.blueprint import PREFIX, page
 from climate.domain.errors import ClimateError, Forbidden, InvalidInput, NotFound
 from climate.domain.lease import Lease
 from climate.domain.sharing.sharing import ACCOUNT_ID, Access, refusal
-from climate.service.leases import lease_hosts, leases
+from climate.service.leases import host_visibility, leases
 from climate.service.sharing import access
 from climate.service.subleases import create
 from climate.service.subleases.create import SubleaseOrder
@@ -52,7 +52,7 @@ def _form(parent: Lease, problem: str = "") -> str:
         lease=parent,
         given=given,
         problem=problem,
-        hosts=lease_hosts.listed(climate(), caller(), parent.id),
+        hosts=host_visibility.listed(climate(), caller(), parent.id),
         chosen=given.getlist("host"),
     )
 

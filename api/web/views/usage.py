@@ -15,26 +15,26 @@ from climate.service.notifications import delivery
 from climate.service.usage import reports
 from climate.service.usage.reports import UsageRequest
 from climate.store.notices.notifications import Listing
-from climate.store.usage.reports import Per
+from climate.store.usage.reports import ReportInterval
 from climate.whole_numbers import whole_number
 
 ON_A_PAGE = 50
 HOUR = timedelta(hours=1)
 KEYS = ("project", "user")
-PERIODS = tuple(str(per) for per in Per)
+PERIODS = tuple(str(per) for per in ReportInterval)
 
 
 @page("GET", "/usage", "usage:get")
 def show() -> ResponseReturnValue:
     """Show the limits of the project with their use, and its host hours."""
     given = request.args
-    by, per = given.get("by") or KEYS[0], given.get("per") or str(Per.WEEK)
+    by, per = given.get("by") or KEYS[0], given.get("per") or str(ReportInterval.WEEK)
     if by not in KEYS:
         raise InvalidInput(f"by is {by[:20]!r}: expected is one of {', '.join(KEYS)}")
     if per not in PERIODS:
         raise InvalidInput(f"per is {per[:20]!r}: expected is one of {', '.join(PERIODS)}")
     start, end = form_fields.moment(given, "start"), form_fields.moment(given, "end")
-    wanted = UsageRequest(start, end, by, Per(per), caller().project_id)
+    wanted = UsageRequest(start, end, by, ReportInterval(per), caller().project_id)
     report = reports.report(climate(), caller(), wanted)
     return render_template(
         "usage.html",

@@ -8,7 +8,7 @@ from api.reservation.leases import reservation_specs
 from api.web import form_fields, search_fields
 from api.web.blueprint import PREFIX, page
 from climate.domain.errors import ClimateError, InvalidInput
-from climate.domain.planning.waiting import Wait
+from climate.domain.planning.waiting_list import Wait
 from climate.service.availability.question import present
 from climate.service.leases.leases import Order
 from climate.service.waiting_list import entries

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import click
 
-from climate.cli.accounts import passwords
+from climate.cli.accounts import password_options
 from climate.cli.connection.session import current
 from climate.cli.errors import USAGE, Failure
 from climate.cli.operations.stores import serving
@@ -17,7 +17,7 @@ def group() -> None:
 
 
 @group.command("reset")
-@passwords.password_options
+@password_options.password_options
 def reset(password_prompt: bool, password_file: str | None) -> None:
     """Reset the password of user `admin` in the database itself; without an option, a random one is shown once.
 
@@ -27,8 +27,8 @@ def reset(password_prompt: bool, password_file: str | None) -> None:
     session = current()
     settings = session.settings
     check_home(settings)
-    given = passwords.chosen(password_prompt, password_file)
-    password = given or passwords.generated()
+    given = password_options.chosen(password_prompt, password_file)
+    password = given or password_options.generated()
     from climate import bootstrap
 
     with serving(settings) as stores:

@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from climate.cli import lookup
-from climate.cli.accounts import identity_requests, passwords
+from climate.cli.accounts import identity_requests, password_options
 from climate.cli.connection.client import Client
 from climate.cli.connection.session import current
 from climate.cli.options import listed, shown
@@ -27,7 +27,7 @@ def group() -> None:
 @click.option("--description", help="Description of the user.")
 @click.option("--enable/--disable", "enabled", default=None, help="State; a disabled user gets no token.")
 @click.option("--no-password", is_flag=True, help="No password: the user cannot sign in before it is set.")
-@passwords.password_options
+@password_options.password_options
 @shown
 def create(
     name: str,
@@ -46,8 +46,8 @@ def create(
     client = current().client
     place = _id_of(client, "project", project)
     role_id = _id_of(client, "role", role)
-    password = passwords.chosen(password_prompt, password_file)
-    new = None if password or no_password else passwords.generated()
+    password = password_options.chosen(password_prompt, password_file)
+    new = None if password or no_password else password_options.generated()
     body = identity_requests.given({"name": name, **options, "default_project_id": place, "password": password or new})
     user = identity_requests.ask(client, "POST", "/users", json={"user": body})["user"]
     if role_id:
@@ -87,7 +87,7 @@ def show(user: str) -> None:
 @click.option("--description", help="New description.")
 @click.option("--enable/--disable", "enabled", default=None, help="State; --disable revokes the tokens of the user.")
 @click.option("--generate-password", is_flag=True, help="Set a random password, and show it once.")
-@passwords.password_options
+@password_options.password_options
 @shown
 def set_(
     user: str,
@@ -100,8 +100,8 @@ def set_(
     """Update a user; a new password revokes its tokens (administrator)."""
     if generate_password and (password_prompt or password_file is not None):
         raise click.UsageError("give one option for the password")
-    new = passwords.generated() if generate_password else None
-    password = new or passwords.chosen(password_prompt, password_file)
+    new = password_options.generated() if generate_password else None
+    password = new or password_options.chosen(password_prompt, password_file)
     changes: Mapping[str, object] = {**options, "password": password, "default_project_id": project}
     body = identity_requests.given(changes)
     client = current().client
@@ -135,4 +135,4 @@ def _show(user: Mapping[str, object], password: str | None = None) -> None:
     more = {} if password is None else {"password": password}
     current().show({**{name: user.get(name) for name in COLUMNS}, **more})
     if password is not None:
-        passwords.say_once()
+        password_options.say_once()

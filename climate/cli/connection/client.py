@@ -11,7 +11,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from climate.cli.connection import answer_warnings
 from climate.cli.connection.clouds import CloudEntry
-from climate.cli.connection.interfaces import Answer, Connection
+from climate.cli.connection.http_protocols import Answer, Connection
 from climate.cli.connection.loopback import LoopbackConnection
 from climate.cli.connection.token_cache import Kept, TokenCache
 from climate.cli.dates import read

@@ -7,7 +7,7 @@ from http.client import HTTPConnection, HTTPException, HTTPResponse
 from typing import Any
 from urllib.parse import SplitResult, quote, urlencode, urlsplit
 
-from climate.cli.connection.interfaces import Answer, Connection
+from climate.cli.connection.http_protocols import Answer, Connection
 
 CONNECT_SECONDS = 5.0
 UNQUOTED = "%/:?#[]@!$&'()*+,;=~"

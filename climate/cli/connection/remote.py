@@ -4,7 +4,7 @@ from typing import Any
 
 import httpx
 
-from climate.cli.connection.interfaces import Answer
+from climate.cli.connection.http_protocols import Answer
 from climate.cli.connection.loopback import CONNECT_SECONDS
 
 

@@ -5,8 +5,8 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from climate.adapters import cell_links
-from climate.adapters.cell_links import Link
+from climate.adapters import neighbour_storage
+from climate.adapters.neighbour_storage import Link
 from climate.cli.demo.tree import DemoTree, Deployment, client, environ_of
 from climate.cli.errors import TIMEOUT, Failure
 from climate.cli.operations.journal import with_stores
@@ -41,7 +41,7 @@ def link(environ: Mapping[str, str], parent: Deployment, child: Deployment) -> N
     secret = secrets.token_hex(32)
     for here, other, is_parent in ((parent, child, False), (child, parent, True)):
         broker = {"transport_url": _settings(environ, other).redis_url, "secret": secret}
-        cell_links.store(_settings(environ, here), Link(other.name, is_parent, broker), replace=True)
+        neighbour_storage.store(_settings(environ, here), Link(other.name, is_parent, broker), replace=True)
 
 
 def settle(top: Deployment) -> None:

@@ -10,7 +10,7 @@ import click
 from climate.cli.connection.session import current
 from climate.cli.dates import Moment, MomentType, wire
 from climate.cli.options import listed
-from climate.domain.audit import AuditKind
+from climate.domain.audit_trail import AuditKind
 
 COLUMNS = ("at", "author", "kind", "object_id", "name", "action", "before", "after")
 MOST = 100

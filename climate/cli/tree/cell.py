@@ -69,15 +69,17 @@ def add(name: str, parent: bool | None, child: bool | None, local: bool, ask: Se
 
 
 def _add_here(name: str, is_parent: bool, link: Mapping[str, Any], ask: Sequence[str]) -> None:
-    from climate.adapters import cell_links
+    from climate.adapters import neighbour_storage
 
     fields = {"database": "virtual_host"}
     given = {fields.get(key, key): value for key, value in link.items() if value is not None} | _asked(ask)
     weights = {key: given.pop(key) for key in ("weight_offset", "weight_scale") if key in given}
     session = current()
     try:
-        cell_links.store(with_stores(session.settings), cell_links.Link(name, is_parent, given, **weights))
-    except cell_links.LinkRefused as refusal:
+        neighbour_storage.store(
+            with_stores(session.settings), neighbour_storage.Link(name, is_parent, given, **weights)
+        )
+    except neighbour_storage.LinkRefused as refusal:
         raise Failure(str(refusal), ERROR, "`climate cell add --help` lists the fields") from None
     session.show({"name": name, "type": "parent" if is_parent else "child"})
 

@@ -16,10 +16,10 @@ from climate.cloud import (
     Refused,
 )
 from climate.cloud.openstack import blazar_filter, flavors, hosts, lease_servers, server_actions, servers
-from climate.cloud.openstack import (
-    capacity as granting,
-)
 from climate.cloud.openstack import floating_ips as floating
+from climate.cloud.openstack import (
+    shared_capacity as granting,
+)
 from climate.cloud.openstack.http import Remote
 from climate.cloud.openstack.pools import aggregates, pool_moves, promised_pools
 from climate.cloud.volumes import CloudStorage, CloudVolume, VolumeOrder

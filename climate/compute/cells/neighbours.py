@@ -9,11 +9,11 @@ from urllib.parse import urlsplit
 import structlog
 from sqlalchemy import Connection
 
-from climate.compute import audit
-from climate.compute.audit import CELL, Change
-from climate.compute.cells.cell import Broker, Cell
+from climate.compute import audit_trail
+from climate.compute.audit_trail import CELL, Change
 from climate.compute.cells.errors import CellError, CellExists, CellNotFound
 from climate.compute.cells.messaging import paths
+from climate.compute.cells.models import Broker, Cell
 from climate.compute.context import Compute
 from climate.compute.errors import BadRequest
 from climate.compute.store.cells import cells as rows
@@ -94,7 +94,7 @@ def create(compute: Compute, cell: Cell) -> Cell:
         _check_side(conn, cell)
         if not rows.insert(conn, _sealed(compute, cell)):
             raise CellExists(f"Cell {cell.name} is a neighbour already.")
-        given = audit.secrets(asdict(cell.broker), SEALED, audit.SET)
+        given = audit_trail.secrets(asdict(cell.broker), SEALED, audit_trail.SET)
         compute.tell_change(conn, Change(CELL, cell.name, cell.name, None, fields_of(cell) | given))
     return cell
 
@@ -113,7 +113,7 @@ def change(compute: Compute, name: str, cell: Mapping[str, Any], broker: Mapping
         _check_broker(wanted.broker)
         _check_side(conn, wanted)
         rows.update(conn, _sealed(compute, wanted))
-        given = audit.secrets(broker, SEALED, audit.CHANGED)
+        given = audit_trail.secrets(broker, SEALED, audit_trail.CHANGED)
         compute.tell_change(conn, Change(CELL, name, name, fields_of(present), fields_of(wanted) | given))
     return wanted
 

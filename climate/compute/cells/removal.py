@@ -3,7 +3,7 @@
 import structlog
 from sqlalchemy import Connection
 
-from climate.compute.audit import CELL, Change
+from climate.compute.audit_trail import CELL, Change
 from climate.compute.cells import neighbours
 from climate.compute.cells.errors import CellInUse, CellNotFound
 from climate.compute.cells.messaging import paths, send

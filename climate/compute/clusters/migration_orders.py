@@ -10,8 +10,8 @@ from typing import Any
 from climate.compute.context import Compute
 from climate.compute.errors import VirtError
 from climate.compute.virt import Guest, VirtDriver
-from climate.compute.virt.hypervisor_cluster.ledger import Ledger
 from climate.compute.virt.hypervisor_cluster.live_moves import RoundOver, Watcher, abort
+from climate.compute.virt.hypervisor_cluster.server_placements import Ledger
 from climate.compute.virt.live_migrator import LiveMigrator, opened, opened_result, sealed
 
 OFFER, RECEIVE, SEND = "live-offer", "live-receive", "live-send"

@@ -14,7 +14,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Engine
 
-from climate.compute.clusters import member_orders, migration_orders
+from climate.compute.clusters import member_service, migration_orders
 from climate.compute.clusters.cluster_spec import MemberSpec
 from climate.compute.clusters.remote_migrator import RemoteMigrator
 from climate.compute.errors import Unanswered, VirtError
@@ -122,7 +122,7 @@ class RemoteMember:
         """Fence the member's guest: by the command of the entry, or as a process if it runs on this machine."""
         if self.spec.fence:
             _fence(self.spec.fence)
-        elif self.kernel and self.kernel == member_orders.machine():
+        elif self.kernel and self.kernel == member_service.machine():
             kill(processes.carrying({MARK: guest.id}))
             # The interface in it would answer for the server, and keep its name from the next member.
             netns.drop(netns_of(guest.id))
@@ -213,7 +213,7 @@ class RemoteDriver:
         return self.spec.service or ""
 
     def _ask(self, verb: str, guest: Guest, **more: object) -> object:
-        said = {"guest": member_orders.guest_view(guest, self.elsewhere.home), "cluster": self.cluster}
+        said = {"guest": member_service.guest_view(guest, self.elsewhere.home), "cluster": self.cluster}
         return self.elsewhere.ask(self._service, verb, {**said, "by": self.elsewhere.service_host, **more})
 
 

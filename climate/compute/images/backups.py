@@ -5,7 +5,7 @@ from contextlib import suppress
 
 from climate.compute.context import Compute
 from climate.compute.errors import ComputeError
-from climate.compute.images import registry
+from climate.compute.images import image_catalog
 from climate.compute.models.image import ACTIVE
 from climate.compute.store.projects import images as rows
 from climate.compute.store.projects.images import ImageQuery
@@ -38,4 +38,4 @@ def rotate(compute: Compute, image_id: str) -> None:
     if (number := whole_number(rotation)) is not None:
         for old in kept[number:]:
             with suppress(ComputeError):
-                registry.delete(compute, old.id)
+                image_catalog.delete(compute, old.id)

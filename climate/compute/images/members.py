@@ -4,7 +4,7 @@ from sqlalchemy import Connection
 
 from climate.compute.context import Compute
 from climate.compute.errors import Conflict, Forbidden, NoImageRoom, NotFound
-from climate.compute.images import registry
+from climate.compute.images import image_catalog
 from climate.compute.models.image import SHARED, Image
 from climate.compute.models.image_member import Member
 from climate.compute.store.projects import image_members as rows
@@ -78,8 +78,8 @@ def remove(compute: Compute, image_id: str, member_id: str, project_id: str | No
 
 def _seen(conn: Connection, image_id: str, project_id: str | None, *, lock: bool = False) -> Image:
     image = images.get(conn, image_id, lock=lock)
-    if image is None or not registry.is_shown(conn, image, project_id):
-        raise registry.unknown(image_id)
+    if image is None or not image_catalog.is_shown(conn, image, project_id):
+        raise image_catalog.unknown(image_id)
     if image.visibility != SHARED:
         raise Forbidden(f"Only shared images have members, and image {image.id} is {image.visibility}.")
     return image

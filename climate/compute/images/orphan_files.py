@@ -11,7 +11,7 @@ from climate.compute.context import Compute
 from climate.compute.models.image import KILLED
 from climate.compute.servers import sync_states
 from climate.compute.store.projects import images as rows
-from climate.compute.store.servers import state_audit
+from climate.compute.store.servers import sync_states as sync_states_store
 from climate.database.connections import reading
 
 OLD_SECONDS = 86_400
@@ -31,7 +31,7 @@ def sweep(compute: Compute) -> None:
         old, recent = _by_age(_contents(compute.images), before)
         kept = rows.needed(conn, [path.name for path in old]) if old else set()
         abandoned = rows.saving(conn, before)
-        cloud = state_audit.cloud(conn)
+        cloud = sync_states_store.cloud(conn)
     left = [path for path in old if path.name not in kept]
     if not (left or abandoned) or cloud is None or not sync_states.is_ours(compute, cloud):
         return

@@ -16,11 +16,11 @@ from climate.compute.errors import NetworkError, VirtError
 from climate.compute.migrations import live_migration
 from climate.compute.models.migration import COMPLETED, CONFIRMED, CONFIRMING, DONE, EVACUATION, Migration
 from climate.compute.models.server import LIVE_MIGRATE, MIGRATE, REVERT, Server
-from climate.compute.servers import guests, volume_attachments
+from climate.compute.servers import guest_conversion, volume_attachments
 from climate.compute.servers.interfaces import vif_plugging
 from climate.compute.store.servers import migrations as rows
 from climate.compute.store.servers import servers, tasks
-from climate.compute.store.servers.migrations import Whereabouts
+from climate.compute.store.servers.migrations import ServerLocation
 from climate.database.connections import reading
 
 _AFTERWARDS: Mapping[str, str] = {CONFIRMING: CONFIRMED, DONE: COMPLETED}
@@ -79,7 +79,7 @@ def _is_home(compute: Compute, server: Server | None) -> bool:
     return server is not None and server.service_host is not None and shared_home.has(compute, server.service_host)
 
 
-def end_strays(compute: Compute, known: Sequence[Whereabouts]) -> None:
+def end_strays(compute: Compute, known: Sequence[ServerLocation]) -> None:
     """Remove guests that this service's driver reports and that belong to other services now.
 
     A guest that is being evacuated is only stopped, because it is the only copy until then.
@@ -91,7 +91,7 @@ def end_strays(compute: Compute, known: Sequence[Whereabouts]) -> None:
             _end(compute, one)
 
 
-def _end(compute: Compute, seen: Whereabouts) -> None:
+def _end(compute: Compute, seen: ServerLocation) -> None:
     held = seen.held_host == compute.service_host
     if held and seen.type != EVACUATION:
         return
@@ -100,7 +100,9 @@ def _end(compute: Compute, seen: Whereabouts) -> None:
         if server is None or server.service_host in (None, compute.service_host):
             return
         if held:
-            compute.driver.stop(replace(guests.guest(compute, server), node=seen.held_node or ""), kindly=False)
+            compute.driver.stop(
+                replace(guest_conversion.guest(compute, server), node=seen.held_node or ""), kindly=False
+            )
         elif server.migration_id is None:
             compute.driver.delete(server.id)
             volume_attachments.release(compute, server.id)

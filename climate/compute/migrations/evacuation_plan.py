@@ -18,7 +18,7 @@ from climate.compute.models.request import Group
 from climate.compute.models.server import EVACUATE, LIVE_MIGRATE, MIGRATE, WISHES, Server
 from climate.compute.nodes import services
 from climate.compute.placement import request_data, server_groups
-from climate.compute.reservations import capacity
+from climate.compute.reservations import shared_capacity
 from climate.compute.scheduler.hosts.table import Hosts
 from climate.compute.scheduler.multi import MIGRATE as AS_MIGRATED
 from climate.compute.servers import actions
@@ -95,7 +95,7 @@ def _place(
     group = _group(compute, conn, server, joined)
     spec = replace(spec, tried=tuple(leaving), group=group, trust=compute.attested(server.flavor))
     spec = request_data.completed(conn, compute.rules, spec)
-    spec = replace(spec, slots=capacity.slots(conn, hosts, spec))
+    spec = replace(spec, slots=shared_capacity.slots(conn, hosts, spec))
     bound = SameDriver(compute.schedule, frozenset(rows.of_other_drivers(conn, server.node_id or 0)))
     pick = bound(hosts.copy(), spec, 1, compute.rules).picks[0]
     index = int(np.searchsorted(hosts.ids, pick.node_id))

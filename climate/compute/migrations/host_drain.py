@@ -13,7 +13,7 @@ from sqlalchemy import Connection
 
 from climate.compute.context import Compute
 from climate.compute.errors import BadRequest, Conflict, NotFound
-from climate.compute.migrations import cold_migration, evacuation, live_requests
+from climate.compute.migrations import cold_migration, evacuation, live_migration_requests
 from climate.compute.models.migration import ERROR, LIVE
 from climate.compute.models.server import ACTIVE, LIVE_MIGRATE, MIGRATE, PAUSED, VERIFY_RESIZE, Server
 from climate.compute.servers import actions, resize
@@ -68,7 +68,7 @@ def move(compute: Compute, server_id: str, node: str, token: int, *, alone: bool
         failed = _failed_live(conn, server_id, node)
     # A paused server has no cold migration.
     if runs_on and (server.status == PAUSED or (server.status == ACTIVE and not failed)):
-        live_requests.live_migrate(compute, server_id, by=_by(), alone=alone)
+        live_migration_requests.live_migrate(compute, server_id, by=_by(), alone=alone)
     else:
         cold_migration.migrate(compute, server_id, by=_by(), alone=alone)
 

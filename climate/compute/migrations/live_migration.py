@@ -24,7 +24,7 @@ from climate.compute.models.server import LIVE_MIGRATE, SHUTOFF, Server
 from climate.compute.servers.interfaces import vif_plugging
 from climate.compute.servers.tasks.task import Work
 from climate.compute.servers.tasks.task_heartbeat import Lost
-from climate.compute.store.servers import live_migration_steps, retries, servers, tasks
+from climate.compute.store.servers import live_migration_steps, reschedule, servers, tasks
 from climate.compute.store.servers import migrations as rows
 from climate.compute.virt.guest_kinds import LIVE_DRIVERS
 from climate.compute.virt.live_migrator import APART, LiveMigrator, Order, Progress, opened, sealed
@@ -170,7 +170,7 @@ def _note_failure(
     """Note the failure unless another task is requested meanwhile; return the requested task."""
     with compute.engine.begin() as conn:
         now = compute.now(conn)
-        wanted = retries.hold(conn, server.id, worker, now, migration_steps.HOLD_SECONDS)
+        wanted = reschedule.hold(conn, server.id, worker, now, migration_steps.HOLD_SECONDS)
         if wanted == LIVE_MIGRATE:
             live_migration_steps.note(conn, server.id, {FAILED: reason})
             if migration is not None:

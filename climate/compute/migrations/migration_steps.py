@@ -17,7 +17,7 @@ from sqlalchemy import Connection
 from climate.compute import shared_home
 from climate.compute.context import Compute
 from climate.compute.errors import VirtError
-from climate.compute.images import images
+from climate.compute.images import image_data
 from climate.compute.models.migration import (
     CANCELLED,
     CONFIRMED,
@@ -47,7 +47,7 @@ from climate.compute.servers.interfaces import vif_plugging
 from climate.compute.servers.tasks import task_heartbeat
 from climate.compute.servers.tasks.task import Work
 from climate.compute.store.servers import migrations as rows
-from climate.compute.store.servers import retries, servers, tasks
+from climate.compute.store.servers import reschedule, servers, tasks
 from climate.database.connections import reading
 
 log = structlog.get_logger(__name__)
@@ -107,7 +107,7 @@ def _leave(work: Work, migration: Migration) -> None:
     """Stop a guest, and copy its disk to where the destination reads it."""
     work.driver.stop(work.guest, kindly=work.server.status == ACTIVE)
     if not shared_home.has(work.compute, migration.dest_host):
-        images.carry(work.compute, work.guest, migration.file, work.check)
+        image_data.carry(work.compute, work.guest, migration.file, work.check)
     work.check()
     volume_attachments.release(work.compute, work.server.id)
     vif_plugging.unplug(work.compute, work.server)
@@ -145,7 +145,7 @@ def _has_disk(work: Work) -> bool:
 
 def carried(compute: Compute, migration: Migration) -> Path:
     """Return the file in which a disk is carried between services."""
-    return images.content_file(compute, migration.file)
+    return image_data.content_file(compute, migration.file)
 
 
 def check_volumes(work: Work) -> None:
@@ -172,7 +172,7 @@ def hand_over(compute: Compute, server: Server, worker: str, migration: Migratio
     with compute.engine.begin() as conn:
         now = compute.now(conn)
         locked = servers.get(conn, server.id, lock=True)
-        wanted = retries.hold(conn, server.id, worker, now, HOLD_SECONDS) if locked is not None else None
+        wanted = reschedule.hold(conn, server.id, worker, now, HOLD_SECONDS) if locked is not None else None
         if wanted != server.task or to is None or server.node_id is None:
             return wanted is None
         rows.swap(conn, migration, to, server.node_id, now)
@@ -189,7 +189,7 @@ def taken_back(compute: Compute, server: Server, worker: str, reason: str) -> bo
     with compute.engine.begin() as conn:
         now = compute.now(conn)
         locked = servers.get(conn, server.id, lock=True)
-        wanted = retries.hold(conn, server.id, worker, now, HOLD_SECONDS) if locked is not None else None
+        wanted = reschedule.hold(conn, server.id, worker, now, HOLD_SECONDS) if locked is not None else None
         if wanted != server.task:
             return wanted is None
         rows.fail(conn, migration.id, reason, now)

@@ -7,8 +7,8 @@ from datetime import datetime
 from climate.compute.errors import BadRequest
 from climate.compute.models.flavor import Flavor
 from climate.compute.models.server import ERROR, MANUAL, Server
-from climate.compute.placement.flavor_demands import Demand, demand_of
-from climate.compute.placement.occupants import Occupants
+from climate.compute.placement.numa_and_pci_requests import Demand, demand_of
+from climate.compute.placement.server_owners import Occupants
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,7 +34,7 @@ VM_STATES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class TaskKind:
     """A task of a server: its name while in progress, the statuses it may start from, and its result."""
 
     task: str
@@ -61,31 +61,31 @@ _SETTLED = frozenset({ACTIVE, SHUTOFF, PAUSED, SUSPENDED})
 WISHES = {
     wish.task: wish
     for wish in (
-        Wish(SPAWN, "create", frozenset({BUILD}), ACTIVE),
-        Wish(RESERVE, "create", frozenset({RESERVED}), RESERVED),
-        Wish(WAKE, "wake", frozenset({RESERVED}), ACTIVE, overtakes=frozenset({RESERVE, REWIRE})),
-        Wish(STOP, "stop", frozenset({ACTIVE, ERROR}), SHUTOFF),
-        Wish(START, "start", frozenset({SHUTOFF}), ACTIVE),
-        Wish(PAUSE, "pause", frozenset({ACTIVE}), PAUSED),
-        Wish(UNPAUSE, "unpause", frozenset({PAUSED}), ACTIVE),
-        Wish(SUSPEND, "suspend", frozenset({ACTIVE}), SUSPENDED),
-        Wish(RESUME, "resume", frozenset({SUSPENDED}), ACTIVE),
-        Wish(REBOOT, "reboot", frozenset({ACTIVE}), ACTIVE),
-        Wish(REBOOT_HARD, "reboot", _SETTLED | {ERROR}, ACTIVE, overtakes=frozenset({REBOOT})),
-        Wish(SNAPSHOT, "createImage", _SETTLED, None),
-        Wish(SHELVE, "shelve", _SETTLED, SHELVED_OFFLOADED),
-        Wish(UNSHELVE, "unshelve", frozenset({SHELVED_OFFLOADED}), ACTIVE),
-        Wish(REBUILD, "rebuild", frozenset({ACTIVE, SHUTOFF, ERROR}), None),
-        Wish(RESIZE, "resize", frozenset({ACTIVE, SHUTOFF}), VERIFY_RESIZE),
-        Wish(MIGRATE, "migrate", frozenset({ACTIVE, SHUTOFF}), VERIFY_RESIZE),
-        Wish(LIVE_MIGRATE, "os-migrateLive", frozenset({ACTIVE, PAUSED}), None),
-        Wish(EVACUATE, "evacuate", frozenset({ACTIVE, SHUTOFF, ERROR}), None),
-        Wish(REVERT, "revertResize", frozenset({VERIFY_RESIZE}), None),
-        Wish(RESCUE, "rescue", frozenset({ACTIVE, SHUTOFF, ERROR}), RESCUED),
-        Wish(UNRESCUE, "unrescue", frozenset({RESCUED}), ACTIVE),
-        Wish(REWIRE, "changeAddresses", _SETTLED | {RESERVED, VERIFY_RESIZE}, None),
+        TaskKind(SPAWN, "create", frozenset({BUILD}), ACTIVE),
+        TaskKind(RESERVE, "create", frozenset({RESERVED}), RESERVED),
+        TaskKind(WAKE, "wake", frozenset({RESERVED}), ACTIVE, overtakes=frozenset({RESERVE, REWIRE})),
+        TaskKind(STOP, "stop", frozenset({ACTIVE, ERROR}), SHUTOFF),
+        TaskKind(START, "start", frozenset({SHUTOFF}), ACTIVE),
+        TaskKind(PAUSE, "pause", frozenset({ACTIVE}), PAUSED),
+        TaskKind(UNPAUSE, "unpause", frozenset({PAUSED}), ACTIVE),
+        TaskKind(SUSPEND, "suspend", frozenset({ACTIVE}), SUSPENDED),
+        TaskKind(RESUME, "resume", frozenset({SUSPENDED}), ACTIVE),
+        TaskKind(REBOOT, "reboot", frozenset({ACTIVE}), ACTIVE),
+        TaskKind(REBOOT_HARD, "reboot", _SETTLED | {ERROR}, ACTIVE, overtakes=frozenset({REBOOT})),
+        TaskKind(SNAPSHOT, "createImage", _SETTLED, None),
+        TaskKind(SHELVE, "shelve", _SETTLED, SHELVED_OFFLOADED),
+        TaskKind(UNSHELVE, "unshelve", frozenset({SHELVED_OFFLOADED}), ACTIVE),
+        TaskKind(REBUILD, "rebuild", frozenset({ACTIVE, SHUTOFF, ERROR}), None),
+        TaskKind(RESIZE, "resize", frozenset({ACTIVE, SHUTOFF}), VERIFY_RESIZE),
+        TaskKind(MIGRATE, "migrate", frozenset({ACTIVE, SHUTOFF}), VERIFY_RESIZE),
+        TaskKind(LIVE_MIGRATE, "os-migrateLive", frozenset({ACTIVE, PAUSED}), None),
+        TaskKind(EVACUATE, "evacuate", frozenset({ACTIVE, SHUTOFF, ERROR}), None),
+        TaskKind(REVERT, "revertResize", frozenset({VERIFY_RESIZE}), None),
+        TaskKind(RESCUE, "rescue", frozenset({ACTIVE, SHUTOFF, ERROR}), RESCUED),
+        TaskKind(UNRESCUE, "unrescue", frozenset({RESCUED}), ACTIVE),
+        TaskKind(REWIRE, "changeAddresses", _SETTLED | {RESERVED, VERIFY_RESIZE}, None),
     )
-} | {DELETE: Wish(DELETE, "delete", frozenset(STATUSES), None)}
+} | {DELETE: TaskKind(DELETE, "delete", frozenset(STATUSES), None)}
 """Task -> its definition. Deletion replaces any task in progress; see `may`."""
 
 IO_TASKS = frozenset({SPAWN, RESERVE, WAKE, SNAPSHOT, UNSHELVE, REBUILD, RESIZE, MIGRATE, EVACUATE, RESCUE})

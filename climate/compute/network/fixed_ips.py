@@ -12,9 +12,9 @@ from sqlalchemy import Connection
 from climate.compute.errors import BadRequest, Conflict, MacsCollide, NoMoreAddresses, NotFound, QuotaExceeded
 from climate.compute.network import mac_addresses, managers
 from climate.compute.network.allocation.allocator import DEALLOCATE, REMOVE
+from climate.compute.network.allocation.change_notifications import Change, TellNetwork, silent_network
 from climate.compute.network.allocation.grants import Granted
-from climate.compute.network.allocation.notify_allocators import Change, TellNetwork, silent_network
-from climate.compute.network.driver import Happened, What
+from climate.compute.network.driver import DhcpAction, DhcpEvent
 from climate.compute.network.models import FLAT, Network, Vif
 from climate.compute.network.network_options import MAC_ATTEMPTS, NetworkOptions
 from climate.compute.store.networks import fixed_ips as rows
@@ -277,10 +277,10 @@ def remove(
     call_released(conn, given)
 
 
-def note(conn: Connection, happened: Happened, now: datetime) -> None:
+def note(conn: Connection, happened: DhcpEvent, now: datetime) -> None:
     """Record an event of a DHCP client."""
     address, network_id = str(happened.address), happened.network_id
-    if happened.what is What.RELEASED:
+    if happened.what is DhcpAction.RELEASED:
         held = rows.released(conn, network_id, address, happened.mac, now)
         if held is None:
             log.error(f"IP {address} released that is not associated", network=network_id, mac=happened.mac)

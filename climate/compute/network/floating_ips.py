@@ -18,7 +18,7 @@ from climate.compute.errors import (
 )
 from climate.compute.network import subnetting
 from climate.compute.network.allocation.allocator import ASSOCIATE, DISASSOCIATE
-from climate.compute.network.allocation.notify_allocators import TellNetwork, silent_network
+from climate.compute.network.allocation.change_notifications import TellNetwork, silent_network
 from climate.compute.network.managers import MANAGERS
 from climate.compute.network.network_options import NetworkOptions
 from climate.compute.network.render import validation

@@ -8,8 +8,8 @@ from climate.compute.errors import Busy, Conflict, NotFound, StaleToken
 from climate.compute.network import floating_ips
 from climate.compute.network.allocation.allocator import DISASSOCIATE
 from climate.compute.store.networks import floating_pools, network_hosts
-from climate.compute.store.networks import lent_floating_ips as rows
-from climate.compute.store.networks.lent_floating_ips import Outside
+from climate.compute.store.networks import reserved_floating_ips as rows
+from climate.compute.store.networks.reserved_floating_ips import Outside
 from climate.database.connections import reading
 
 MARK = "blazar"

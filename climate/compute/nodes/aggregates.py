@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from sqlalchemy import Connection
 
-from climate.compute.audit import AGGREGATE, Change
+from climate.compute.audit_trail import AGGREGATE, Change
 from climate.compute.context import Compute
 from climate.compute.errors import BadRequest, Conflict, NotFound
 from climate.compute.models.aggregate import INTERNAL, POOL, ZONE, Aggregate, kind_of

@@ -18,7 +18,7 @@ from climate.compute.models.flavor import Flavor
 from climate.compute.store.nodes import services
 from climate.database.connections import reading
 from climate.outbound import http_client
-from climate.outbound.http_client import CourierError, Parcel, Receipt
+from climate.outbound.http_client import CourierError, PostRequest, Receipt
 
 log = logging.getLogger(__name__)
 
@@ -58,8 +58,8 @@ class AttestationService:
             result |= _read(answer)
         return {host: result[host] for host in hosts if host in result}
 
-    def _parcel(self, hosts: Sequence[str]) -> Parcel:
-        return Parcel(
+    def _parcel(self, hosts: Sequence[str]) -> PostRequest:
+        return PostRequest(
             url=f"{self.url.rstrip('/')}/PollHosts",
             body=json.dumps({"hosts": list(hosts)}).encode(),
             headers={"x-auth-blob": self.blob, "Accept": "application/json"},

@@ -2,7 +2,7 @@
 
 from sqlalchemy import Connection
 
-from climate.compute.audit import NODE, SERVICE, Change
+from climate.compute.audit_trail import NODE, SERVICE, Change
 from climate.compute.context import Compute
 from climate.compute.errors import Conflict, NotFound
 from climate.compute.models.node import Node, Service

@@ -9,7 +9,7 @@ from datetime import datetime
 import structlog
 
 from climate.compute import shared_home
-from climate.compute.clusters import member_orders
+from climate.compute.clusters import member_service
 from climate.compute.context import Compute
 from climate.compute.errors import VirtError
 from climate.compute.models.flavor import DEFAULTS
@@ -77,7 +77,7 @@ def refresh(compute: Compute, last: Report | None = None) -> None:
     if present != len(specs) or not last.is_of(specs):
         _report(compute, specs)
         last.specs, last.at = specs, time.monotonic()
-    member_orders.report(compute)
+    member_service.report(compute)
 
 
 def _report(compute: Compute, specs: Sequence[NodeSpec]) -> None:

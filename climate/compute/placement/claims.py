@@ -14,7 +14,7 @@ from climate.compute.models.node import FREEPOOL, admits
 from climate.compute.models.request import Spec
 from climate.compute.models.server import Room, Server
 from climate.compute.placement import request_data
-from climate.compute.reservations import capacity
+from climate.compute.reservations import shared_capacity
 from climate.compute.scheduler.decisions import notifications
 from climate.compute.scheduler.hosts.table import Hosts
 from climate.compute.scheduler.placement_plan import Plan
@@ -73,7 +73,7 @@ def claim(compute: Compute, attempt: Attempt, spec: Spec, count: int, least: int
     """
     now = compute.now(attempt.conn)
     hosts = compute.roster.take(attempt.conn, now, compute.down_seconds, afresh=len(attempt.lost) >= HASTY)
-    spec = replace(spec, slots=capacity.slots(attempt.conn, hosts, spec))
+    spec = replace(spec, slots=shared_capacity.slots(attempt.conn, hosts, spec))
     plan = _plan(compute, hosts, spec, count, least)
     counts = Counter(pick.node_id for pick in plan.picks)
     limits = {pick.node_id: pick.limits for pick in plan.picks}
@@ -84,7 +84,7 @@ def claim(compute: Compute, attempt: Attempt, spec: Spec, count: int, least: int
     for node in result:
         short = shortages(_used(node), each, counts[node.id], limits[node.id], node.used_servers)
         reasons += [f"{node.name}: {short}"] if short else []
-    reasons += capacity.lacking(attempt.conn, spec, counts)
+    reasons += shared_capacity.lacking(attempt.conn, spec, counts)
     reasons += _joined(compute, attempt.conn, spec, counts)
     if reasons or len(result) < len(counts):
         raise ClaimLost(reasons or ["a chosen host is gone"])

@@ -11,10 +11,10 @@ from climate.compute.errors import BadRequest
 from climate.compute.models.flavor import Flavor
 from climate.compute.models.request import Spec, read_destination
 from climate.compute.placement import server_groups
-from climate.compute.placement.flavor_demands import KEYS, Demand, demand_of
-from climate.compute.placement.occupants import Occupants
+from climate.compute.placement.numa_and_pci_requests import KEYS, Demand, demand_of
+from climate.compute.placement.server_owners import Occupants
 from climate.compute.scheduler.scheduler_parts import Rules, Sees
-from climate.compute.store.nodes import availability_zones, occupants
+from climate.compute.store.nodes import availability_zones, server_owners
 from climate.compute.store.projects import images
 from climate.compute.store.servers import builds
 
@@ -51,7 +51,7 @@ def occupied(conn: Connection, sees: Sees, spec: Spec, nodes: Sequence[int] | No
     if sees is Sees.NOTHING:
         return None
     own = (spec.project_id, spec.user_id) if sees is Sees.OWN else None
-    return Occupants(occupants.of(conn, own, spec.server_ids, nodes))
+    return Occupants(server_owners.of(conn, own, spec.server_ids, nodes))
 
 
 def _counts_demands(rules: Rules, spec: Spec) -> bool:
@@ -62,7 +62,7 @@ def _counts_demands(rules: Rules, spec: Spec) -> bool:
 def demanded(conn: Connection, spec: Spec, nodes: Sequence[int] | None = None) -> Mapping[int, tuple[Demand, ...]]:
     """Return the demands of servers for NUMA cells and PCI devices on the nodes, or on all, without the spec's own."""
     result: dict[int, tuple[Demand, ...]] = {}
-    for row in occupants.demands(conn, KEYS, spec.server_ids, nodes):
+    for row in server_owners.demands(conn, KEYS, spec.server_ids, nodes):
         # An invalid flavor makes no demands.
         with contextlib.suppress(BadRequest):
             demand = demand_of(row["extra_specs"], row["vcpus"], row["ram_mb"])

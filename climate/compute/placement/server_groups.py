@@ -15,7 +15,7 @@ from climate.compute.errors import BadRequest, Conflict, NotFound, QuotaExceeded
 from climate.compute.models.request import Group
 from climate.compute.scheduler.scheduler_parts import Rules
 from climate.compute.store.projects import quotas
-from climate.compute.store.reservations import capacity
+from climate.compute.store.reservations import shared_capacity
 from climate.compute.store.servers import server_groups as rows
 from climate.database.connections import reading
 
@@ -98,7 +98,7 @@ def delete(compute: Compute, group_id: str, project_id: str | None = None) -> No
     """Delete a group; its servers stay, in no group. Raises NotFound, Conflict for that of a reservation."""
     with compute.engine.begin() as conn:
         _own(conn, group_id, project_id)
-        pool = capacity.with_group(conn, group_id)
+        pool = shared_capacity.with_group(conn, group_id)
         if pool is not None:
             raise Conflict(f"Instance group {group_id} belongs to the reservation {pool}, and is deleted with it.")
         rows.delete(conn, group_id)

@@ -6,11 +6,11 @@ from dataclasses import asdict
 
 from sqlalchemy import Connection
 
-from climate.compute.audit import FLAVOR, Change
+from climate.compute.audit_trail import FLAVOR, Change
 from climate.compute.context import Compute
 from climate.compute.errors import BadRequest, Conflict, NotFound
 from climate.compute.models.flavor import Flavor
-from climate.compute.reservations import capacity
+from climate.compute.reservations import shared_capacity
 from climate.compute.store.projects import flavors as rows
 from climate.compute.zones.builds import request_spec
 from climate.database.connections import reading
@@ -124,7 +124,7 @@ def remove_project(compute: Compute, flavor_id: str, project_id: str) -> list[st
 def _changing(compute: Compute, flavor_id: str) -> Iterator[Connection]:
     """Open a transaction that changes a flavor which belongs to no lease, and record the change."""
     with compute.engine.begin() as conn:
-        capacity.check_own(conn, flavor_id)
+        shared_capacity.check_own(conn, flavor_id)
         before = rows.get(conn, flavor_id, lock=True)
         yield conn
         after = rows.get(conn, flavor_id)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection
 
-from climate.compute.audit import QUOTA, Change
+from climate.compute.audit_trail import QUOTA, Change
 from climate.compute.context import Compute
 from climate.compute.errors import BadRequest
 from climate.compute.store.cells import servers as cell_servers

@@ -12,7 +12,7 @@ from climate.compute.errors import ComputeError, NoValidHost
 from climate.compute.models.request import Spec
 from climate.compute.scheduler.decisions import record as decision_record
 from climate.compute.scheduler.decisions.record import Record
-from climate.compute.scheduler.filtering.run import Search
+from climate.compute.scheduler.filtering.node_selection import Search
 from climate.compute.scheduler.filtering.scheduler import refusal
 from climate.compute.scheduler.filters.location import forced, in_question
 from climate.compute.scheduler.filters.mandatory import STANDING

@@ -8,7 +8,7 @@ from sqlalchemy import Connection
 
 from climate.compute.context import Compute
 from climate.compute.errors import Busy, Conflict, NotFound, StaleToken
-from climate.compute.images import images, quota
+from climate.compute.images import image_data, quota
 from climate.compute.models.server import (
     ACTIVE,
     DELETE,
@@ -62,7 +62,7 @@ def ask(
         elif server.task != task:
             record(conn, compute, server, TaskRequest(task), by)
     if left is not None:
-        images.forget(compute, left)
+        image_data.forget(compute, left)
     compute.cast(server.service_host or "", server_id)
 
 
@@ -100,10 +100,10 @@ def snapshot(compute: Compute, server_id: str, name: str, once: Once | None = No
         _fence(conn, server_id, token)
         made = image_rows.snapshot_of(conn, server_id, name, occasion) if occasion is not None else None
         if made is None and server.status == SHELVED_OFFLOADED and not server.busy:
-            return images.of_shelved(conn, compute, server, name, occasion).id
+            return image_data.of_shelved(conn, compute, server, name, occasion).id
         if made is None:
             idle(_before_its_resize(server), SNAPSHOT)
-            made = images.begin(conn, server, name, occasion)
+            made = image_data.begin(conn, server, name, occasion)
             record(conn, compute, server, TaskRequest(SNAPSHOT, made.id))
     compute.cast(server.service_host or "", server_id)
     return made.id
@@ -131,7 +131,7 @@ def create_image(
         idle(server, SNAPSHOT)
         quota.check_count(conn, compute.image_limits, server.project_id, lock=False)
         quota.check_size(conn, compute.image_limits, server.project_id, 1, lock=False)
-        made = images.begin(conn, server, name, metadata=metadata)
+        made = image_data.begin(conn, server, name, metadata=metadata)
         record(conn, compute, server, TaskRequest(SNAPSHOT, made.id), by)
     compute.cast(server.service_host or "", server_id)
     return made.id
@@ -146,12 +146,12 @@ def shelve(compute: Compute, server_id: str, *, project_id: str | None = None, b
         server = locked(conn, server_id, project_id)
         check_lock(server, project_id)
         idle(server, SHELVE)
-        image = images.begin(conn, server, f"{server.name}-shelved")
+        image = image_data.begin(conn, server, f"{server.name}-shelved")
         record(conn, compute, server, TaskRequest(SHELVE, image.id), by)
     compute.cast(server.service_host or "", server_id)
 
 
-is_made = images.is_made
+is_made = image_data.is_made
 
 
 def locked(conn: Connection, server_id: str, project_id: str | None) -> Server:
@@ -177,9 +177,9 @@ def record(conn: Connection, compute: Compute, server: Server, wanted: TaskReque
     """Record a task for a server whose row is locked, and cancel the task that it replaces."""
     now = compute.now(conn)
     if server.task_image is not None and server.task == SHELVE:
-        images.drop(conn, server.task_image)
+        image_data.drop(conn, server.task_image)
     elif server.task_image is not None:
-        images.give_up(conn, server.task_image, now)
+        image_data.give_up(conn, server.task_image, now)
     tasks.record(conn, server.id, wanted.task, now, wanted.image, wanted.details)
     if by is not None:
         tasks.note(conn, server.id, WISHES[wanted.task].action, by, now)
@@ -189,7 +189,7 @@ def drop(conn: Connection, compute: Compute, server: Server) -> None:
     """Delete the row of a server that is on no node, its addresses and the image that it was shelved in."""
     fixed_ips.deallocate(conn, server.id, compute.now(conn), compute.tell_network)
     if server.shelved_image is not None:
-        images.drop(conn, server.shelved_image)
+        image_data.drop(conn, server.shelved_image)
     tasks.delete(conn, server.id)
 
 

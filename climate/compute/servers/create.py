@@ -14,7 +14,7 @@ from climate.compute.errors import BadRequest, NoMoreAddresses, NotFound, NoVali
 from climate.compute.models.request import BootRequest, Spec, drafts, spec_of, zoned
 from climate.compute.models.server import BUILD, RESERVE, RESERVED, SPAWN, Server
 from climate.compute.network import fixed_ips, floating_ips, ports
-from climate.compute.network.allocation import api_calls
+from climate.compute.network.allocation import address_requests
 from climate.compute.network.allocation.grants import AddressRequest, Granted
 from climate.compute.network.managers import MANAGERS
 from climate.compute.network.models import Network
@@ -22,7 +22,7 @@ from climate.compute.placement import claims, decisions, request_data, server_gr
 from climate.compute.placement.claims import Attempt
 from climate.compute.placement.decisions import Decision
 from climate.compute.projects import quota_check
-from climate.compute.reservations import capacity
+from climate.compute.reservations import shared_capacity
 from climate.compute.scheduler import multi
 from climate.compute.scheduler.placement_plan import Pick, Trail
 from climate.compute.store.cells import messages
@@ -110,7 +110,7 @@ def reserve(
     `build_id`: of the build that another cell sends; empty: a new one. Raises NoValidHost, NoMoreAddresses,
     QuotaExceeded, BadRequest; then nothing is stored.
     """
-    capacity.check_ordinary(request.flavor)
+    shared_capacity.check_ordinary(request.flavor)
     known = offered.build_id if offered else build_id or new_build_id(compute)
     return _settle(compute, _Build(replace(request, count=1, least=1), known, RESERVE, (server_id,), offered))[0]
 
@@ -148,15 +148,15 @@ def _with_addresses(compute: Compute, build: _Build, spec: Spec) -> list[Server]
         return claims.settle(compute, lambda attempt: _placed(compute, attempt, build, spec))
     with compute.engine.begin() as conn:
         wanted = _address_request(compute, conn, build)
-        prepared = api_calls.prepare(conn, compute, wanted)
-    granted = tuple(api_calls.ask(compute, compute.network_queue, prepared))
+        prepared = address_requests.prepare(conn, compute, wanted)
+    granted = tuple(address_requests.ask(compute, compute.network_queue, prepared))
     ready = replace(build, server_ids=wanted.server_ids, granted=granted)
     used: set[str] = set()
     try:
         made = claims.settle(compute, lambda attempt: _placed(compute, attempt, ready, spec))
         used = {server.id for server in made if server.node_id is not None}
     finally:
-        api_calls.cancel(compute, [one.asked for one in granted], used)
+        address_requests.cancel(compute, [one.asked for one in granted], used)
     return made
 
 
@@ -178,7 +178,7 @@ def _placed(compute: Compute, attempt: Attempt, build: _Build, spec: Spec) -> li
     if build.task == RESERVE:
         request_data.pin_image(conn, request.image_id)
     request_data.check_image(conn, request.image_id, request.flavor)
-    capacity.check_hints(conn, spec)
+    shared_capacity.check_hints(conn, spec)
     _check_place(compute, conn, build, spec)
     networks = _networks(compute, conn, build)
     group_id = server_groups.hinted(conn, request.hints, request.project_id)

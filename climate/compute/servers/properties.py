@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from climate.compute.context import Compute
 from climate.compute.errors import Conflict, Forbidden
-from climate.compute.images import images
+from climate.compute.images import image_data
 from climate.compute.migrations import migration_steps
 from climate.compute.migrations.live_migration import SENT
 from climate.compute.models.server import LIVE_MIGRATE, RESERVED, REVERT, SHELVE, VERIFY_RESIZE, VM_STATES, Server
@@ -103,9 +103,9 @@ def reset(compute: Compute, server_id: str, status: str, *, by: By) -> None:
         now = compute.now(conn)
         if server.task_image is not None and server.task == SHELVE:
             left = server.task_image
-            images.drop(conn, left)
+            image_data.drop(conn, left)
         elif server.task_image is not None:
-            images.give_up(conn, server.task_image, now)
+            image_data.give_up(conn, server.task_image, now)
         node_locks.lock_of_migration(conn, server.migration_id)
         if server.status == VERIFY_RESIZE and server.task != REVERT:
             ring = migration_steps.confirmed(conn, server, now)
@@ -116,6 +116,6 @@ def reset(compute: Compute, server_id: str, status: str, *, by: By) -> None:
         rows.reset_state(conn, server.id, status, now)
         tasks.note(conn, server.id, "os-resetState", by, now, done=True)
     if left is not None:
-        images.forget(compute, left)
+        image_data.forget(compute, left)
     if ring is not None:
         compute.cast(ring, server_id)

@@ -18,7 +18,7 @@ from climate.compute.scheduler import multi
 from climate.compute.scheduler.placement_plan import Pick
 from climate.compute.servers import faults
 from climate.compute.servers.interfaces import vif_plugging
-from climate.compute.store.servers import retries, servers, tasks
+from climate.compute.store.servers import reschedule, servers, tasks
 
 log = logging.getLogger(__name__)
 
@@ -45,7 +45,7 @@ def elsewhere(compute: Compute, server: Server, worker: str, reason: str) -> boo
     but another task was requested.
     """
     with compute.engine.begin() as conn:
-        wanted = retries.hold(conn, server.id, worker, compute.now(conn), HOLD_SECONDS)
+        wanted = reschedule.hold(conn, server.id, worker, compute.now(conn), HOLD_SECONDS)
     if wanted != server.task:
         return wanted is None
     with contextlib.suppress(VirtError):
@@ -86,13 +86,13 @@ def _moved(compute: Compute, attempt: Attempt, failed: FailedBoot, spec: Spec) -
     group = server_groups.staying(conn, compute.rules, server.group_id, server.id) if server.group_id else None
     now = compute.now(conn)
     locked = servers.get(conn, server.id, lock=True)
-    if locked is None or retries.hold(conn, server.id, failed.worker, now, HOLD_SECONDS) != server.task:
+    if locked is None or reschedule.hold(conn, server.id, failed.worker, now, HOLD_SECONDS) != server.task:
         return None
     asked = replace(spec, group=group, build_id=server.build_id, server_ids=(server.id,))
     also = (server.node_id,) if server.node_id is not None else ()
     plan = claims.claim(compute, attempt, request_data.completed(conn, compute.rules, asked), 1, 1, also)
     claims.release(conn, locked)
-    retries.move(conn, server.id, plan.picks[0].node_id, now)
+    reschedule.move(conn, server.id, plan.picks[0].node_id, now)
     decisions.keep(conn, replace(_after(server, failed.reason), made_at=now, trail=plan.trail, lost=attempt.lost))
     return plan.picks[0]
 
@@ -113,7 +113,7 @@ def _give_up(compute: Compute, server: Server, worker: str, message: str, decisi
 def _over(compute: Compute, server: Server, worker: str) -> bool:
     """Return whether the worker has lost the claim on the server."""
     with compute.engine.begin() as conn:
-        return retries.hold(conn, server.id, worker, compute.now(conn), HOLD_SECONDS) is None
+        return reschedule.hold(conn, server.id, worker, compute.now(conn), HOLD_SECONDS) is None
 
 
 def _after(server: Server, reason: str) -> Decision:

@@ -19,8 +19,8 @@ from climate.compute.models.server import RESIZE, VERIFY_RESIZE, VM_STATES, Room
 from climate.compute.nodes.attestation import SPEC
 from climate.compute.placement import claims, request_data
 from climate.compute.placement.claims import Attempt
-from climate.compute.placement.flavor_demands import KEYS
-from climate.compute.reservations import capacity
+from climate.compute.placement.numa_and_pci_requests import KEYS
+from climate.compute.reservations import shared_capacity
 from climate.compute.scheduler.hosts.table import Hosts
 from climate.compute.scheduler.multi import RESIZE as AS_RESIZED
 from climate.compute.scheduler.placement_plan import Plan, Schedule
@@ -105,7 +105,7 @@ def _claimed(compute: Compute, attempt: Attempt, asked: Resize, by: By | None) -
     actions.idle(server, RESIZE)
     if flavor.id == server.flavor.id:
         raise BadRequest(f"Instance {server.id} has the flavor {flavor.name} already.")
-    capacity.check_ordinary(server.flavor, flavor)
+    shared_capacity.check_ordinary(server.flavor, flavor)
     request_data.check_image(conn, server.image_id, flavor)
     larger = Room(*map(max, _sizes(size(flavor)), _sizes(server.held)))
     lacking = Room(*(wanted - held for wanted, held in zip(_sizes(larger), _sizes(server.held), strict=True)))

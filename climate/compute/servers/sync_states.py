@@ -31,8 +31,8 @@ from climate.compute.models.server import (
 )
 from climate.compute.servers.interfaces import vif_plugging
 from climate.compute.store.servers import migrations
-from climate.compute.store.servers import state_audit as rows
-from climate.compute.store.servers.state_audit import Finding, Settled
+from climate.compute.store.servers import sync_states as rows
+from climate.compute.store.servers.sync_states import Finding, Settled
 from climate.compute.virt import State, Wiring
 from climate.compute.virt.multi_node import MultiNodeDriver
 from climate.database.connections import reading

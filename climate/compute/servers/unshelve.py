@@ -6,7 +6,7 @@ from dataclasses import replace
 from sqlalchemy import Connection
 
 from climate.compute.context import Compute
-from climate.compute.images import images
+from climate.compute.images import image_data
 from climate.compute.models.request import Group, replacement
 from climate.compute.models.server import UNSHELVE, Server
 from climate.compute.placement import claims, decisions, request_data, server_groups
@@ -43,7 +43,7 @@ def _placed(
     server = actions.locked(conn, server_id, project_id)
     actions.check_lock(server, project_id)
     actions.idle(server, UNSHELVE)
-    images.shelved(conn, compute, server)
+    image_data.shelved(conn, compute, server)
     spec = replace(replacement(server, ()), group=group, build_id=server.build_id, server_ids=(server.id,))
     # As in Nova, a forced host applies to the boot only: the node may be disabled or full by now.
     spec = replace(spec, trust=trust, force_hosts=(), force_nodes=(), destination=None)

@@ -12,8 +12,8 @@ from climate.compute.errors import BadRequest, Busy, Conflict, NotFound, StaleTo
 from climate.compute.models.server import REWIRE, SHELVED_OFFLOADED, WISHES, Server
 from climate.compute.servers import actions
 from climate.compute.servers.actions import TaskRequest
-from climate.compute.servers.interfaces.interfaces import Who
-from climate.compute.store.networks import lent_floating_ips
+from climate.compute.servers.interfaces.interfaces import Requester
+from climate.compute.store.networks import reserved_floating_ips
 from climate.compute.store.projects import volumes as rows
 from climate.compute.store.projects.volumes import AVAILABLE, DETACH, Volume
 from climate.compute.store.servers import tasks
@@ -24,7 +24,7 @@ MOST = 10
 """Maximum number of volumes of one server: the disk slots of a virtual machine."""
 
 
-def attach(compute: Compute, who: Who, volume_id: str) -> Volume:
+def attach(compute: Compute, who: Requester, volume_id: str) -> Volume:
     """Attach a volume to a server of the same project; return the volume.
 
     Raises NotFound, Conflict for a volume that is attached already, Busy.
@@ -50,7 +50,7 @@ def attach(compute: Compute, who: Who, volume_id: str) -> Volume:
     return given or volume
 
 
-def detach(compute: Compute, who: Who, volume_id: str) -> None:
+def detach(compute: Compute, who: Requester, volume_id: str) -> None:
     """Detach a volume from a server. Raises NotFound if it is not attached there, Conflict, Busy."""
     with compute.engine.begin() as conn:
         server = actions.locked(conn, who.server_id, who.project_id)
@@ -74,7 +74,7 @@ def _is_away(server: Server) -> bool:
     return False
 
 
-def _notify(conn: Connection, compute: Compute, server: Server, who: Who, *, away: bool) -> None:
+def _notify(conn: Connection, compute: Compute, server: Server, who: Requester, *, away: bool) -> None:
     """Request the update of the guest's volumes; without a guest, the change applies at once."""
     if away:
         rows.settle(conn, server.id, done=True)
@@ -89,7 +89,7 @@ def drop(compute: Compute, pool: str, token: int, *, keep: bool) -> None:
     Attached ones are detached first: Busy until that is done. Raises StaleToken, VirtError.
     """
     with compute.engine.begin() as conn:
-        if not lent_floating_ips.fence(conn, pool, token):
+        if not reserved_floating_ips.fence(conn, pool, token):
             raise StaleToken
         if keep:
             rows.keep(conn, pool)
@@ -109,7 +109,7 @@ def _detach_all(compute: Compute, server_ids: Mapping[str, str]) -> None:
     for volume_id, server_id in server_ids.items():
         with suppress(Conflict, NotFound):  # it has another task or is gone: the next attempt retries
             by = {"project_id": "", "user_id": "climate", "request_id": f"req-{uuid4()}"}
-            detach(compute, Who(server_id, None, by), volume_id)
+            detach(compute, Requester(server_id, None, by), volume_id)
 
 
 def of_server(compute: Compute, server_id: str, project_id: str | None = None) -> list[Volume]:

@@ -40,7 +40,7 @@ while :; do read -r _; done
 """
 
 
-class Body(Protocol):
+class ProcessKind(Protocol):
     """Process implementation of guests: plain or in a container."""
 
     def kinds(self) -> tuple[Kind, ...]:
@@ -116,7 +116,7 @@ class ProcessDriver:
     """Driver of guests in folders under `folder`; a guest gets `stop_seconds` to shut down."""
 
     folder: Path
-    body: Body = Plain()
+    body: ProcessKind = Plain()
     stop_seconds: float = 10.0
     wired: bool = False
     """True if each guest has its own network namespace; otherwise addresses are only recorded."""

@@ -6,8 +6,8 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from climate.compute import audit
-from climate.compute.audit import ZONE, Change
+from climate.compute import audit_trail
+from climate.compute.audit_trail import ZONE, Change
 from climate.compute.context import Compute
 from climate.compute.errors import Conflict, NotFound
 from climate.compute.store.nodes import service_capabilities
@@ -52,7 +52,7 @@ def add(compute: Compute, values: Mapping[str, Any]) -> ChildZone:
         made = child_zones.add(conn, sealed)
         notify_pollers.notify(conn, notify_pollers.CHILDREN)
         if made is not None:
-            _announce(compute, conn, None, made, audit.secrets(values, SECRETS, audit.SET))
+            _announce(compute, conn, None, made, audit_trail.secrets(values, SECRETS, audit_trail.SET))
     if made is None:
         raise _registered(values["api_url"])
     return made
@@ -75,7 +75,7 @@ def change(compute: Compute, zone_id: int, values: Mapping[str, Any]) -> ChildZo
         if given:
             child_zones.change(conn, zone_id, given)
         after = _known(child_zones.get(conn, zone_id), zone_id)
-        _announce(compute, conn, before, after, audit.secrets(values, SECRETS, audit.CHANGED))
+        _announce(compute, conn, before, after, audit_trail.secrets(values, SECRETS, audit_trail.CHANGED))
         return after
 
 

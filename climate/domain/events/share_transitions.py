@@ -10,7 +10,7 @@ from dataclasses import replace
 from datetime import datetime
 from uuid import UUID
 
-from climate.domain.events import lease_events
+from climate.domain.events import event_transitions
 from climate.domain.events.event import Event
 from climate.domain.events.event_share import OK, Share
 from climate.domain.facts import (
@@ -74,11 +74,11 @@ def settle_together(lease: Lease, event_id: UUID, now: datetime, back: EventShar
     failed = [share for share in event.shares if share.outcome not in (OK, SKIPPED)]
     if failed:
         said = "; ".join(f"{share.resource_type}: {share.reason}" for share in failed)
-        return (lease_events.fail(lease, event_id, now, said, failed[0].outcome or "FAILED"),)
+        return (event_transitions.fail(lease, event_id, now, said, failed[0].outcome or "FAILED"),)
     skipped = next((share for share in event.shares if share.outcome == SKIPPED), None)
     if skipped is not None:
         return (EventSkipped(event_id, now, SKIPPED, skipped.reason or ""),)
-    return lease_events.finish(lease, event_id, now)
+    return event_transitions.finish(lease, event_id, now)
 
 
 def settled(lease: Lease, event_id: UUID, happened: list[Fact], now: datetime) -> list[Fact]:

@@ -19,7 +19,7 @@ class NextAction(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Stay:
+class RecyclingHost:
     """Host with servers of a lease that no longer uses it."""
 
     place: HostPlace
@@ -41,7 +41,7 @@ class Stay:
         return min((at for at in (self.ends_at(), needed) if at), default=None)
 
 
-def next_action(stay: Stay, servers: int, lead: timedelta, now: datetime) -> NextAction:
+def next_action(stay: RecyclingHost, servers: int, lead: timedelta, now: datetime) -> NextAction:
     """Return the action for a host with so many servers now. Nothing is deleted before the deadline."""
     if not servers:
         return NextAction.LEAVE

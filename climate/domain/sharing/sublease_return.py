@@ -6,7 +6,7 @@ from datetime import datetime
 from uuid import UUID
 
 from climate.domain import lease_health
-from climate.domain.events import lease_events
+from climate.domain.events import event_transitions
 from climate.domain.facts import Fact, Hold, LeaseRescheduled, ReservationChanged
 from climate.domain.lease import Lease, Reservation
 from climate.domain.period import Period
@@ -38,7 +38,7 @@ def returned(
     if lease.parent is None:
         raise ValueError(f"the lease {lease.id} is no sub-lease")
     r = parent.reservation(lease.parent.reservation_id)
-    if lease_events.is_ending(parent, now):
+    if event_transitions.is_ending(parent, now):
         return (SubletHostsReturned(r.id, now, lease.id, too_late=True),)
     over = SubletHostsReturned(r.id, now, lease.id)
     after = _after(parent, lease, lease.parent, (story, (*story, over)), now)
@@ -46,11 +46,11 @@ def returned(
     if (holds, after.missing) == (r.holds, r.missing):
         return (over,)
     known = {one.host for one in r.sublets}
-    others = lease_events.is_active(parent) and any(hold.host not in known for hold in after.back)
+    others = event_transitions.is_active(parent) and any(hold.host not in known for hold in after.back)
     changed = ReservationChanged(now, r.id, r.spec, holds, missing=after.missing, changed=others or None, reason=REASON)
-    if not after.back or not lease_events.started(parent) or parent.event(EventKind.START).status is ERROR:
+    if not after.back or not event_transitions.started(parent) or parent.event(EventKind.START).status is ERROR:
         return over, changed
-    return over, LeaseRescheduled(now, parent.period, (lease_events.adjustment(parent, now, new_id),)), changed
+    return over, LeaseRescheduled(now, parent.period, (event_transitions.adjustment(parent, now, new_id),)), changed
 
 
 def _after(

@@ -5,14 +5,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from climate.domain.errors import NotAuthenticated
-from climate.identity import lookup
+from climate.identity import read_operations
 from climate.identity.authentication import request_authentication, sign_in
 from climate.identity.authentication.tokens import Grant, seal
-from climate.identity.models import Scope, Who
+from climate.identity.models import NameOrId, Scope
 from climate.identity.store.revocations import TOKEN, USER
 
 if TYPE_CHECKING:
-    from climate.identity.service import Identity
+    from climate.identity.context import Identity
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ def token(identity: "Identity", name: str, password: str, address: str) -> str:
             sign_in.count_failure(identity, login, address)
             raise
     else:
-        plain = seal(identity.keys, sign_in.by_password(identity, Who(name=name), password, None, address))
+        plain = seal(identity.keys, sign_in.by_password(identity, NameOrId(name=name), password, None, address))
         if request_authentication.of_token(identity, plain).project_id:
             return plain
     own = projects(identity, plain)
@@ -50,14 +50,14 @@ def projects(identity: "Identity", of_token: str) -> Sequence[OwnProject]:
     if identity.external is not None:
         return [OwnProject(*one) for one in sorted(identity.external.projects(of_token), key=lambda one: one[1])]
     user_id = request_authentication.of_token(identity, of_token).user_id
-    return [OwnProject(one.id, one.name) for one in lookup.usable_projects(identity, user_id)]
+    return [OwnProject(one.id, one.name) for one in read_operations.usable_projects(identity, user_id)]
 
 
 def for_project(identity: "Identity", old: str, project_id: str) -> str:
     """Return the token of the same user for another project. Raise NotAuthenticated without a role there."""
     if identity.external is not None:
         return identity.external.exchange(old, project_id)
-    scope: Scope = Who(id=project_id)
+    scope: Scope = NameOrId(id=project_id)
     return seal(identity.keys, sign_in.by_token(identity, request_authentication.of_token(identity, old), scope))
 
 

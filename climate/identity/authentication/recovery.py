@@ -4,10 +4,10 @@ from collections.abc import Callable
 
 from climate.domain.errors import Conflict, NotFound
 from climate.domain.policy import ADMIN, Caller
-from climate.identity import clouds, lookup, private_files, projects_and_users, roles
-from climate.identity.clouds import Known
+from climate.identity import clouds_yaml, private_files, projects_and_users, read_operations, roles
+from climate.identity.clouds_yaml import Known
+from climate.identity.context import Identity
 from climate.identity.initial_accounts import USERS, kept_password, password_file
-from climate.identity.service import Identity
 from climate.identity.store.assignments import Holder
 from climate.settings import Settings
 
@@ -28,11 +28,11 @@ def reset_admin_password(identity: Identity, settings: Settings, password: str, 
     """
     if settings.identity == "keystone":
         raise Conflict("Users and passwords are Keystone's; reset the password there")
-    user = next((one for one in lookup.users(identity, NAME) if one.domain_id is None), None)
+    user = next((one for one in read_operations.users(identity, NAME) if one.domain_id is None), None)
     if user is None:
         raise NotFound(f"There is no user {NAME}; the next start of `climate up` creates it with a new password")
     projects_and_users.change_user(identity, RECOVERY, user.id, {"password": password, "enabled": True})
-    project = next((one for one in lookup.projects(identity, NAME) if one.domain_id is None), None)
+    project = next((one for one in read_operations.projects(identity, NAME) if one.domain_id is None), None)
     if project is None:
         project = projects_and_users.create_project(identity, RECOVERY, projects_and_users.NewProject(NAME))
     if not project.enabled:
@@ -50,6 +50,6 @@ def write_clouds(settings: Settings, echo: Echo, url: str = "", fresh: str = "")
     """
     file = settings.home / "clouds.yaml"
     known = {name: Known(kept_password(settings.home, name), new=name == fresh) for name in USERS}
-    address = url or clouds.address(file) or settings.base_url
-    clouds.write(file, address, known, echo)
+    address = url or clouds_yaml.address(file) or settings.base_url
+    clouds_yaml.write(file, address, known, echo)
     return address

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Protocol
 from climate.domain.errors import InvalidInput, NotAuthenticated
 from climate.identity.authentication import sign_in
 from climate.identity.authentication.tokens import Grant, unseal
-from climate.identity.models import Who
+from climate.identity.models import NameOrId
 
 if TYPE_CHECKING:
-    from climate.identity.service import Identity
+    from climate.identity.context import Identity
 
 NOT_A_TOKEN = "notused"  # noqa: S105
 """Token that keystoneauth sends when it is configured to use none."""
@@ -53,7 +53,7 @@ def _of_basic(identity: "Identity", authorization: str, address: str) -> Grant:
         except NotAuthenticated:
             known = None
     if known is None:
-        known = sign_in.by_password(identity, Who(name=login), password, scope=None, address=address)
+        known = sign_in.by_password(identity, NameOrId(name=login), password, scope=None, address=address)
         identity.memory.keep(login, password, known)
     return known
 

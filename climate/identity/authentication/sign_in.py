@@ -21,12 +21,12 @@ from sqlalchemy import Connection
 from climate.database.connections import reading
 from climate.domain.errors import AccountGuessed, Forbidden, NotAuthenticated, TooManyAttempts
 from climate.identity.authentication.tokens import Grant
-from climate.identity.models import Credential, Scope, User, Who, WholeSystem, implied
+from climate.identity.models import Credential, NameOrId, Scope, User, WholeSystem, implied
 from climate.identity.store import assignments, attempts, credentials, domains, projects, revocations, roles, users
 from climate.identity.store.revocations import TOKEN
 
 if TYPE_CHECKING:
-    from climate.identity.service import Identity
+    from climate.identity.context import Identity
 
 T = TypeVar("T")
 
@@ -40,11 +40,11 @@ Then each address has its own limit of failures for it within ten minutes. An ad
 in, so that nobody can lock a user out.
 """
 
-UNSCOPED = Who()
+UNSCOPED = NameOrId()
 """Scope of a token without a project."""
 
 
-def by_password(identity: "Identity", who: Who, password: str, scope: Scope | None, address: str) -> Grant:
+def by_password(identity: "Identity", who: NameOrId, password: str, scope: Scope | None, address: str) -> Grant:
     """Return the grant of a user with that password; `scope` None stands for the user's default project."""
     with reading(identity.engine) as conn:
         named = users.find(conn, who)
@@ -66,7 +66,7 @@ def by_token(identity: "Identity", old: Grant, scope: Scope | None) -> Grant:
         raise Forbidden("A token of an application credential cannot be exchanged for another")
     with identity.engine.begin() as conn:
         issued = revocations.clock(conn)
-        result = users.for_sign_in(conn, Who(id=old.user_id))
+        result = users.for_sign_in(conn, NameOrId(id=old.user_id))
     # An earlier change may have revoked the old token after the last read; the new token would be issued after it.
     identity.watch.forget()
     identity.watch.check(old)
@@ -78,7 +78,7 @@ def by_token(identity: "Identity", old: Grant, scope: Scope | None) -> Grant:
     return _scoped(identity, user, scope, replace(fresh, methods=methods, audit_ids=audits, expires_at=old.expires_at))
 
 
-def by_credential(identity: "Identity", who: Who, owner: Who | None, secret: str, address: str) -> Grant:
+def by_credential(identity: "Identity", who: NameOrId, owner: NameOrId | None, secret: str, address: str) -> Grant:
     """Return the grant of an application credential, given by id, or by name and owner."""
     with reading(identity.engine) as conn:
         named = users.find(conn, owner) if owner else None
@@ -90,10 +90,10 @@ def by_credential(identity: "Identity", who: Who, owner: Who | None, secret: str
         identity, lambda conn: credentials.for_sign_in(conn, who, owner_id), secret, (login, address)
     )
     with identity.engine.begin() as conn:
-        holder = users.for_sign_in(conn, Who(id=credential.user_id))
+        holder = users.for_sign_in(conn, NameOrId(id=credential.user_id))
         user = _present(holder and holder[0])
         fresh = _begin(identity, user, "application_credential", issued)
-        granted = _in_project(conn, user, Who(id=credential.project_id), fresh)
+        granted = _in_project(conn, user, NameOrId(id=credential.project_id), fresh)
         allowed = [role.name for role in roles.named(conn, credential.roles)]
     return _limited(granted, credential, allowed, issued)
 
@@ -168,7 +168,7 @@ def _scoped(identity: "Identity", user: User, scope: Scope | None, grant: Grant)
     if scope == UNSCOPED:
         return grant
     with identity.engine.begin() as conn:
-        users.for_sign_in(conn, Who(id=user.id))
+        users.for_sign_in(conn, NameOrId(id=user.id))
         if isinstance(scope, WholeSystem):
             return _in_system(conn, user, grant)
         if scope is not None:
@@ -176,12 +176,12 @@ def _scoped(identity: "Identity", user: User, scope: Scope | None, grant: Grant)
         if user.default_project_id is None:
             return grant
         try:
-            return _in_project(conn, user, Who(id=user.default_project_id), grant)
+            return _in_project(conn, user, NameOrId(id=user.default_project_id), grant)
         except NotAuthenticated:
             return grant
 
 
-def _in_project(conn: Connection, user: User, scope: Who, grant: Grant) -> Grant:
+def _in_project(conn: Connection, user: User, scope: NameOrId, grant: Grant) -> Grant:
     project = projects.find(conn, scope, share=True)
     if project is None or not project.enabled or not domains.is_enabled(conn, project.domain_id):
         raise NotAuthenticated()

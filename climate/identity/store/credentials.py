@@ -4,7 +4,7 @@ from dataclasses import asdict
 
 from sqlalchemy import Connection, Row, delete, insert, select
 
-from climate.identity.models import Credential, Who
+from climate.identity.models import Credential, NameOrId
 from climate.identity.store.tables import application_credentials as table
 
 COLUMNS = (
@@ -20,7 +20,7 @@ COLUMNS = (
 )
 
 
-def for_sign_in(conn: Connection, who: Who, user_id: str | None) -> tuple[Credential, str] | None:
+def for_sign_in(conn: Connection, who: NameOrId, user_id: str | None) -> tuple[Credential, str] | None:
     """Return the credential of that id, or of that name of a user, with the hash of its secret."""
     named = (table.c.user_id == (user_id or "")) & (table.c.name == (who.name or ""))
     row = conn.execute(select(*COLUMNS).where(table.c.id == who.id if who.id else named)).one_or_none()

@@ -5,18 +5,18 @@ from dataclasses import asdict
 
 from sqlalchemy import Column, ColumnElement, Connection, Row, delete, exists, func, insert, literal, select, update
 
-from climate.identity.models import DEFAULT_DOMAIN, DOMAIN_ID, DOMAIN_NAME, Domain, Who
+from climate.identity.models import DEFAULT_DOMAIN, DOMAIN_ID, DOMAIN_NAME, Domain, NameOrId
 from climate.identity.store.tables import domains, groups, projects, roles, users
 
 COLUMNS = (domains.c.id, domains.c.name, domains.c.description, domains.c.enabled, domains.c.extra)
 
 
-def is_default(who: Who | None) -> bool:
+def is_default(who: NameOrId | None) -> bool:
     """Return whether a reference is to the default domain."""
     return who is None or who.id == DOMAIN_ID or (not who.id and (who.name or "").lower() == DOMAIN_NAME.lower())
 
 
-def named_in(column: Column[str], who: Who | None) -> ColumnElement[bool]:
+def named_in(column: Column[str], who: NameOrId | None) -> ColumnElement[bool]:
     """Return the condition that a column with a domain's id has the domain of a reference."""
     if who is None or is_default(who):
         return column.is_(None)

@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping
 
 from sqlalchemy import Connection, Row, Select, delete, exists, func, insert, select, update
 
-from climate.identity.models import Project, Who
+from climate.identity.models import NameOrId, Project
 from climate.identity.store import domains, groups
 from climate.identity.store.tables import projects
 
@@ -20,7 +20,7 @@ COLUMNS = (
 )
 
 
-def find(conn: Connection, who: Who, *, share: bool = False) -> Project | None:
+def find(conn: Connection, who: NameOrId, *, share: bool = False) -> Project | None:
     """Return the project of that id, or else of that name in its domain; with `share`, wait for concurrent changes."""
     named = (projects.c.name == (who.name or "")) & domains.named_in(projects.c.domain_id, who.domain)
     question = select(*COLUMNS).where(projects.c.id == who.id if who.id else named)

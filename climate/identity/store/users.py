@@ -5,7 +5,7 @@ from dataclasses import asdict, replace
 
 from sqlalchemy import Connection, Row, delete, func, insert, select, update
 
-from climate.identity.models import User, Who
+from climate.identity.models import NameOrId, User
 from climate.identity.store import domains
 from climate.identity.store.tables import group_members, users
 
@@ -22,13 +22,13 @@ COLUMNS = (
 )
 
 
-def find(conn: Connection, who: Who) -> User | None:
+def find(conn: Connection, who: NameOrId) -> User | None:
     """Return the user of that id, or else of that name in its domain."""
     result = _row(conn, who, share=False)
     return _user(result) if result else None
 
 
-def for_sign_in(conn: Connection, who: Who) -> tuple[User, str | None] | None:
+def for_sign_in(conn: Connection, who: NameOrId) -> tuple[User, str | None] | None:
     """Return the user with its password hash; wait for concurrent changes of the user and of its domain.
 
     A user of a disabled domain is disabled.
@@ -101,7 +101,7 @@ def remove(conn: Connection, user_id: str) -> bool:
     return conn.execute(delete(users).where(users.c.id == user_id)).rowcount == 1
 
 
-def _row(conn: Connection, who: Who, *, share: bool) -> Row[*tuple[object, ...]] | None:
+def _row(conn: Connection, who: NameOrId, *, share: bool) -> Row[*tuple[object, ...]] | None:
     named = (users.c.name == (who.name or "")) & domains.named_in(users.c.domain_id, who.domain)
     question = select(*COLUMNS).where(users.c.id == who.id if who.id else named)
     return conn.execute(question.with_for_update(read=True) if share else question).one_or_none()

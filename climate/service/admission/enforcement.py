@@ -24,9 +24,9 @@ from climate.context import Climate
 from climate.domain.errors import Busy, Forbidden, NoVerdict
 from climate.domain.lease import Lease
 from climate.domain.policy import Caller
-from climate.identity.clouds import REGION
+from climate.identity.clouds_yaml import REGION
 from climate.outbound import http_client
-from climate.outbound.http_client import CourierError, Parcel, Receipt
+from climate.outbound.http_client import CourierError, PostRequest, Receipt
 from climate.service.notifications import lease_payload
 from climate.service.transaction import allocate, allocate_some
 from climate.settings import Settings
@@ -200,9 +200,9 @@ def rehearse(
     return wanted.after
 
 
-def parcel(settings: Settings, call: str, body: Mapping[str, object]) -> Parcel:
+def parcel(settings: Settings, call: str, body: Mapping[str, object]) -> PostRequest:
     """Build one request to the service."""
-    return Parcel(
+    return PostRequest(
         url=f"{settings.enforcement_url.rstrip('/')}/{call}",
         body=json.dumps(body).encode(),
         headers={"X-Auth-Token": settings.enforcement_token} if settings.enforcement_token else {},

@@ -9,7 +9,7 @@ from sqlalchemy import Connection
 from climate.context import Climate
 from climate.domain import limits as rules
 from climate.domain.lease import Lease
-from climate.domain.limits import IN_USE, NO_LIMIT, NOTHING, SAYS, Limit, Wish
+from climate.domain.limits import IN_USE, NO_LIMIT, NOTHING, SAYS, Limit, LimitRequest
 from climate.domain.operator_facts import limits_stream
 from climate.domain.period import Period
 from climate.domain.policy import Caller, require
@@ -52,7 +52,7 @@ class Bounds:
         """
         if not self.values or after.project_id != self.project_id:
             return
-        wish = Wish(after, before, now, _days(self.climate))
+        wish = LimitRequest(after, before, now, _days(self.climate))
         others = NOTHING
         if IN_USE & self.values.keys():
             others = limits.use(conn, self.project_id, wish.horizon, but=after.id)

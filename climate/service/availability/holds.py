@@ -10,8 +10,8 @@ from sqlalchemy import Connection
 from climate.context import Climate
 from climate.database.connections import reading
 from climate.domain.errors import Conflict, NotFound, PreconditionFailed
-from climate.domain.events import lease_events
-from climate.domain.events.lease_events import AdditionalEvent
+from climate.domain.events import event_transitions
+from climate.domain.events.event_transitions import AdditionalEvent
 from climate.domain.facts import PlannedEvent
 from climate.domain.lease import Lease
 from climate.domain.planning import holds
@@ -131,9 +131,9 @@ def _take(conn: Connection, climate: Climate, caller: Caller, hold_id: UUID, det
 
 def _events(lease: Lease, details: Details) -> list[PlannedEvent]:
     """Return the events that the owner asks for beside those of the hold."""
-    added = lease_events.additional(details.events, lease.period, details.before_end)
+    added = event_transitions.additional(details.events, lease.period, details.before_end)
     planned = [PlannedEvent(time_ordered_id(), EventKind.ADDITIONAL, one.due_at, one.name) for one in added]
-    wanted = details.before_end and lease_events.before_end_time(lease.period, details.before_end, timedelta(0))
+    wanted = details.before_end and event_transitions.before_end_time(lease.period, details.before_end, timedelta(0))
     if wanted:
         present = [event.id for event in lease.events if event.kind is EventKind.BEFORE_END]
         planned.append(PlannedEvent(present[0] if present else time_ordered_id(), EventKind.BEFORE_END, wanted))

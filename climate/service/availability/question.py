@@ -14,11 +14,11 @@ from climate.domain.availability.daily_windows import Window, openings
 from climate.domain.availability.demands import ADDRESSES, AMOUNTS, HOSTS, Demand, Horizon, SharedDemand, WholeDemand
 from climate.domain.availability.search import Candidate, Mode, Question
 from climate.domain.errors import InvalidInput, LimitExceeded
-from climate.domain.events import lease_events
-from climate.domain.events.lease_events import Times
+from climate.domain.events import event_transitions
+from climate.domain.events.event_transitions import Times
 from climate.domain.facts import FOREVER, AddressHold, AmountHold, Hold, LeaseCreated, PlannedReservation
 from climate.domain.lease import Lease, fold
-from climate.domain.limits import IN_USE, NO_LIMIT, NOTHING, Limit, Use, Wish
+from climate.domain.limits import IN_USE, NO_LIMIT, NOTHING, Limit, LimitRequest, Use
 from climate.domain.period import Period
 from climate.domain.planning import preemption
 from climate.domain.policy import Caller
@@ -37,7 +37,7 @@ ALMOST = timedelta(seconds=1) - timedelta.resolution
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class SearchRequest:
     """A search for a lease with these reservations, within a period."""
 
     reservations: Sequence[Mapping[str, object]]
@@ -60,7 +60,7 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class SearchData:
     """Data that was read for a search."""
 
     now: datetime
@@ -79,7 +79,7 @@ class Searchable(Protocol):
     def demand(self, conn: Connection, ask: Ask, horizon: Horizon) -> Demand | None: ...
 
 
-def refuse_elsewhere(wanted: Wanted, requested: Sequence[planning.Requested]) -> None:
+def refuse_elsewhere(wanted: SearchRequest, requested: Sequence[planning.Requested]) -> None:
     """Raise InvalidInput for reservations that cannot be searched for."""
     if not wanted.reservations:
         raise InvalidInput("reservations must not be empty: say what to search for")
@@ -96,10 +96,10 @@ def read(
     conn: Connection,
     climate: Climate,
     caller: Caller,
-    wanted: Wanted,
+    wanted: SearchRequest,
     requested: Sequence[planning.Requested],
     portion: Period,
-) -> Known:
+) -> SearchData:
     """Read the free times of a portion of the time in question, and the rules of the project."""
     rules = admission.read(conn, caller.project_id)
     now = climate.other_time(conn) or rules.time
@@ -117,7 +117,7 @@ def read(
     if IN_USE & values.keys():
         margin = days + timedelta(seconds=ask.tail)
         use = limits.use(conn, caller.project_id, Period(portion.start - margin, portion.end + margin))
-    return Known(now, demands, ProjectRules(caller, tuple(demands), values, use, now, days, ask.grace_of_lease))
+    return SearchData(now, demands, ProjectRules(caller, tuple(demands), values, use, now, days, ask.grace_of_lease))
 
 
 def _of(ask: Ask, item: planning.Requested) -> Ask:
@@ -144,7 +144,7 @@ class ProjectRules:
         """Return the greatest share of a limit in use with the lease, or None beyond a limit."""
         if not self.values:
             return 0.0
-        wish = Wish(self._lease(candidate), None, self.now, self.days)
+        wish = LimitRequest(self._lease(candidate), None, self.now, self.days)
         try:
             limit_rules.check(self.values, wish, self.use)
         except LimitExceeded as error:
@@ -161,7 +161,7 @@ class ProjectRules:
         period = Period(moment(candidate.start), moment(candidate.end))
         counts = iter(candidate.counts)
         planned = tuple(_planned(one, next(counts), period) for one in self.demands if one is not None)
-        events = lease_events.plan(Times(period, grace=self.grace), time_ordered_id)
+        events = event_transitions.plan(Times(period, grace=self.grace), time_ordered_id)
         caller = self.caller
         created = LeaseCreated(
             time_ordered_id(), self.now, "", caller.project_id, caller.user_id, period, planned, events
@@ -193,7 +193,9 @@ def _kept(demand: SharedDemand, period: Period) -> Period:
     return Period(period.start, FOREVER) if demand.lasting else period
 
 
-def asked(wanted: Wanted, known: Known, portion: Period, longest: timedelta, since: datetime | None = None) -> Question:
+def asked(
+    wanted: SearchRequest, known: SearchData, portion: Period, longest: timedelta, since: datetime | None = None
+) -> Question:
     """Return the question for the domain in a portion of the time, for starts since `since` or in all of it."""
     span = (seconds(wanted.earliest), seconds(portion.end))
     spans = openings(wanted.windows, span)

@@ -11,8 +11,8 @@ from climate.domain.availability.search import Mode, candidates
 from climate.domain.errors import TooComplex
 from climate.service.availability import question
 from climate.service.availability.offers import Offer
-from climate.service.availability.question import Known, ProjectRules, Wanted
-from climate.service.availability.search import LONGEST_SEARCH, REFUSALS, Found, Inquiry, find
+from climate.service.availability.question import ProjectRules, SearchData, SearchRequest
+from climate.service.availability.search import LONGEST_SEARCH, REFUSALS, Inquiry, SearchResult, find
 from climate.service.leases import reservations as planning
 
 LATER = timedelta(days=90)
@@ -52,13 +52,13 @@ class Reason:
     alternatives: tuple[Alternative, ...]
 
 
-def explain(inquiry: Inquiry, found: Found) -> Reason:
+def explain(inquiry: Inquiry, found: SearchResult) -> Reason:
     """Return why the search found nothing, and the nearest requests that fit."""
     known = inquiry.read()
     return Reason(_binding(inquiry, known, found), tuple(_alternatives(inquiry, known)))
 
 
-def _fits(wanted: Wanted, known: Known) -> bool:
+def _fits(wanted: SearchRequest, known: SearchData) -> bool:
     """Return whether anything fits, as far as the domain knows."""
     asked = question.asked(wanted, known, wanted.whole, wanted.length)
     mode = asked.mode if asked.mode is Mode.AT else Mode.FIRST
@@ -68,7 +68,7 @@ def _fits(wanted: Wanted, known: Known) -> bool:
         return False
 
 
-def _binding(inquiry: Inquiry, known: Known, found: Found) -> Binding:
+def _binding(inquiry: Inquiry, known: SearchData, found: SearchResult) -> Binding:
     wanted = inquiry.wanted
     for index, demand in enumerate(known.demands):
         if demand is not None and not demand.is_possible:
@@ -87,7 +87,7 @@ def _binding(inquiry: Inquiry, known: Known, found: Found) -> Binding:
     return _binding_demand(wanted, unlimited)
 
 
-def _binding_demand(wanted: Wanted, unlimited: Known) -> Binding:
+def _binding_demand(wanted: SearchRequest, unlimited: SearchData) -> Binding:
     """Return the first reservation that does not fit alone; if each does, only their sum is too much."""
     for index, demand in enumerate(unlimited.demands):
         if demand is not None and not _fits(wanted, replace(unlimited, demands=(demand,))):
@@ -95,7 +95,7 @@ def _binding_demand(wanted: Wanted, unlimited: Known) -> Binding:
     return Binding("together", "Each of the reservations would fit, but not all of them together")
 
 
-def _read(inquiry: Inquiry, wanted: Wanted) -> Known:
+def _read(inquiry: Inquiry, wanted: SearchRequest) -> SearchData:
     known = inquiry.changed(wanted).read()
     return replace(known, rules=replace(known.rules, values={}))
 
@@ -120,7 +120,7 @@ def _taken(demand: Demand) -> str:
     return f"Too few {demand.kind} are free for {_wish(demand)} at any time in question"
 
 
-def _alternatives(inquiry: Inquiry, known: Known) -> Iterator[Alternative]:
+def _alternatives(inquiry: Inquiry, known: SearchData) -> Iterator[Alternative]:
     """Yield the alternatives, each planned as a lease like any offer."""
     wanted = inquiry.wanted
     limit = wanted.earliest + LONGEST_SEARCH
@@ -139,7 +139,7 @@ def _alternatives(inquiry: Inquiry, known: Known) -> Iterator[Alternative]:
             yield from _tried("without", f"without {without}", _replaced(inquiry, index, spec))
 
 
-def _single(wanted: Wanted) -> Wanted:
+def _single(wanted: SearchRequest) -> SearchRequest:
     mode = wanted.mode if wanted.mode is Mode.AT else Mode.FIRST
     return replace(wanted, mode=mode, offers=1, points=0)
 
@@ -153,7 +153,7 @@ def _tried(kind: str, message: str, inquiry: Inquiry) -> Iterator[Alternative]:
         yield Alternative(kind, message, offers[0])
 
 
-def _shorter(inquiry: Inquiry, known: Known) -> Inquiry | None:
+def _shorter(inquiry: Inquiry, known: SearchData) -> Inquiry | None:
     """Return the search for the longest time that fits."""
     wanted = inquiry.wanted
     if wanted.length <= SHORTEST:
@@ -171,7 +171,7 @@ def _shorter(inquiry: Inquiry, known: Known) -> Inquiry | None:
     return inquiry.changed(_single(replace(wanted, length=length))) if length < wanted.length else None
 
 
-def _fewer(inquiry: Inquiry, known: Known) -> Inquiry | None:
+def _fewer(inquiry: Inquiry, known: SearchData) -> Inquiry | None:
     """Return the search with as few less of each reservation as fit."""
     sizes = [_size(demand) for demand in known.demands]
     low, high = 0, max(sizes, default=1) - 1
@@ -193,7 +193,7 @@ def _size(demand: Demand | None) -> int:
     return demand.least
 
 
-def _reduced(known: Known, by: int) -> Known:
+def _reduced(known: SearchData, by: int) -> SearchData:
     demands = [_less(demand, by) for demand in known.demands]
     return replace(known, demands=demands, rules=_counting(known.rules, demands))
 

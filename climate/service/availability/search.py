@@ -29,7 +29,7 @@ from climate.domain.period import Period
 from climate.domain.policy import Caller, require
 from climate.service.availability import offers, question
 from climate.service.availability.offers import Offer, Offered
-from climate.service.availability.question import Known, Wanted, moment
+from climate.service.availability.question import SearchData, SearchRequest, moment
 from climate.service.leases import leases
 from climate.service.leases import reservations as planning
 from climate.service.leases.leases import Order
@@ -51,7 +51,7 @@ LONGEST_SEARCH = timedelta(days=731)
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class SearchResult:
     """Offers, best first, and the free count of each reservation along time."""
 
     offers: tuple[Offer, ...]
@@ -67,14 +67,14 @@ class Inquiry:
 
     climate: Climate
     caller: Caller
-    wanted: Wanted
+    wanted: SearchRequest
     requested: Sequence[planning.Requested]
     refusals: list[ClimateError] = field(default_factory=list)
     """Refusals of periods that seemed to fit."""
-    portions: dict[Period, Known] = field(default_factory=dict)
+    portions: dict[Period, SearchData] = field(default_factory=dict)
     """What was read, so that one search reads nothing twice."""
 
-    def read(self, portion: Period | None = None) -> Known:
+    def read(self, portion: Period | None = None) -> SearchData:
         """Read what is free in a portion of the time, or in all of it."""
         portion = portion or self.wanted.whole
         if portion not in self.portions:
@@ -83,12 +83,12 @@ class Inquiry:
             self.portions[portion] = found
         return self.portions[portion]
 
-    def changed(self, wanted: Wanted, requested: Sequence[planning.Requested] | None = None) -> "Inquiry":
+    def changed(self, wanted: SearchRequest, requested: Sequence[planning.Requested] | None = None) -> "Inquiry":
         """Return another search of the same caller."""
         return Inquiry(self.climate, self.caller, wanted, self.requested if requested is None else requested)
 
 
-def prepare(climate: Climate, caller: Caller, wanted: Wanted) -> Inquiry:
+def prepare(climate: Climate, caller: Caller, wanted: SearchRequest) -> Inquiry:
     """Return the search, checked by the policy, the limits of its fields and the cloud."""
     require(caller, "leases:post")
     longest = timedelta(days=climate.settings.max_lease_days)
@@ -106,14 +106,14 @@ def prepare(climate: Climate, caller: Caller, wanted: Wanted) -> Inquiry:
     return Inquiry(climate, caller, wanted, planning.checked(climate, caller, requested, wanted.latest))
 
 
-def find(inquiry: Inquiry) -> Found:
+def find(inquiry: Inquiry) -> SearchResult:
     """Return the offers and the free counts; a search that wants no offer tries no period."""
     found = tuple(_accepted(inquiry, _candidates(inquiry))) if inquiry.wanted.offers else ()
     free = _free(inquiry.read(), inquiry.wanted) if inquiry.wanted.points else tuple(None for _ in inquiry.requested)
-    return Found(found, free, _last_refusal(inquiry))
+    return SearchResult(found, free, _last_refusal(inquiry))
 
 
-def _candidates(inquiry: Inquiry) -> Iterator[tuple[Known, Candidate]]:
+def _candidates(inquiry: Inquiry) -> Iterator[tuple[SearchData, Candidate]]:
     """Yield the periods that fit, best first, and what was read for each."""
     longest = timedelta(days=inquiry.climate.settings.max_lease_days)
     for portion, since in _portions(inquiry.wanted):
@@ -122,7 +122,7 @@ def _candidates(inquiry: Inquiry) -> Iterator[tuple[Known, Candidate]]:
             yield known, candidate
 
 
-def _portions(wanted: Wanted) -> Iterator[tuple[Period, datetime]]:
+def _portions(wanted: SearchRequest) -> Iterator[tuple[Period, datetime]]:
     """Yield the periods to read and the earliest start to try in each: the first days first, if those are wanted.
 
     A portion begins earlier than its first start by the step: an end in between is a reason to start then.
@@ -135,7 +135,7 @@ def _portions(wanted: Wanted) -> Iterator[tuple[Period, datetime]]:
     yield Period(max(wanted.earliest, since - wanted.step), wanted.latest), since
 
 
-def _accepted(inquiry: Inquiry, possible: Iterator[tuple[Known, Candidate]]) -> Iterator[Offer]:
+def _accepted(inquiry: Inquiry, possible: Iterator[tuple[SearchData, Candidate]]) -> Iterator[Offer]:
     accepted = 0
     for known, candidate in possible:
         result = _offer(inquiry, known, candidate)
@@ -148,7 +148,7 @@ def _accepted(inquiry: Inquiry, possible: Iterator[tuple[Known, Candidate]]) -> 
             return
 
 
-def _offer(inquiry: Inquiry, known: Known, candidate: Candidate) -> Offer | ClimateError:
+def _offer(inquiry: Inquiry, known: SearchData, candidate: Candidate) -> Offer | ClimateError:
     """Plan the lease as it would be created, and return the offer of it or the refusal."""
     requested = _narrowed(inquiry.requested, known, candidate)
     period = Period(moment(candidate.start), moment(candidate.end))
@@ -166,7 +166,7 @@ def _offer(inquiry: Inquiry, known: Known, candidate: Candidate) -> Offer | Clim
 
 
 def _as_planned(
-    requested: Sequence[planning.Requested], known: Known, candidate: Candidate, planned: Lease
+    requested: Sequence[planning.Requested], known: SearchData, candidate: Candidate, planned: Lease
 ) -> Candidate:
     """Return the candidate with the numbers of hosts of the plan.
 
@@ -180,7 +180,9 @@ def _as_planned(
     return replace(candidate, counts=tuple(result))
 
 
-def _narrowed(requested: Sequence[planning.Requested], known: Known, candidate: Candidate) -> list[planning.Requested]:
+def _narrowed(
+    requested: Sequence[planning.Requested], known: SearchData, candidate: Candidate
+) -> list[planning.Requested]:
     """Return the reservations with no more than the candidate has for them, so that limits are kept."""
     counts = iter(candidate.counts)
     result = []
@@ -196,7 +198,7 @@ def _as_asked(given: Mapping[str, object], item: planning.Requested) -> dict[str
     return {name: item.spec.get(name, value) if name == "max" else value for name, value in given.items()}
 
 
-def _counts(requested: Sequence[planning.Requested], known: Known, candidate: Candidate) -> tuple[Offered, ...]:
+def _counts(requested: Sequence[planning.Requested], known: SearchData, candidate: Candidate) -> tuple[Offered, ...]:
     counts = iter(candidate.counts)
     return tuple(
         Offered(item.plugin.resource_type, None, None)
@@ -206,7 +208,7 @@ def _counts(requested: Sequence[planning.Requested], known: Known, candidate: Ca
     )
 
 
-def _free(known: Known, wanted: Wanted) -> tuple[tuple[Point, ...] | None, ...]:
+def _free(known: SearchData, wanted: SearchRequest) -> tuple[tuple[Point, ...] | None, ...]:
     span = (seconds(wanted.earliest), seconds(wanted.latest))
     return tuple(
         None if demand is None else tuple(free_counts.points(demand.level(), span, wanted.points))

@@ -25,7 +25,7 @@ from climate.service.blazar_import.records import BlazarData
 from climate.service.blazar_import.timelines import Entry
 from climate.service.leases import shortages
 from climate.service.transaction import run
-from climate.store import imports
+from climate.store import blazar_import
 from climate.store.hosts import pool_membership
 from climate.store.leases import event_claims, leases
 from climate.whole_numbers import whole_number
@@ -92,13 +92,13 @@ def _present(conn: Connection, climate: Climate, data: BlazarData) -> Present:
     names = {one.name for one in data.hosts}
     hosts = {place.name: place for place in pool_membership.listed(conn) if place.name in names}
     wanted = {(one.network_id, one.address) for one in data.addresses}
-    addresses = {key: number for key, number in imports.registered_addresses(conn).items() if key in wanted}
-    held = imports.held_hosts(conn, [place.host for place in hosts.values()])
-    held_addresses = imports.held_addresses(conn, list(addresses.values()))
+    addresses = {key: number for key, number in blazar_import.registered_addresses(conn).items() if key in wanted}
+    held = blazar_import.held_hosts(conn, [place.host for place in hosts.values()])
+    held_addresses = blazar_import.held_addresses(conn, list(addresses.values()))
     return Present(
         hosts,
         addresses,
-        imports.known_leases(conn, list(_ids(data))),
+        blazar_import.known_leases(conn, list(_ids(data))),
         tuple((number, Entry(_name(lease), during, size)) for number, lease, during, size in held),
         tuple((number, Entry(_name(lease), during)) for number, lease, during, _ in held_addresses),
         frozenset(climate.plugins),
@@ -154,7 +154,7 @@ def _begin(
     conn: Connection, climate: Climate, made: Plan, in_force: Sequence[ConvertedLease], private: frozenset[str]
 ) -> _Numbers:
     """Write all that is or will be in use, in one transaction."""
-    imports.extend_timeout(conn)
+    blazar_import.extend_timeout(conn)
     now = climate.now(conn)
     numbers = _Numbers(
         _add_hosts(conn, list(made.hosts.values()), private, now),
@@ -167,7 +167,7 @@ def _begin(
 
 
 def _record_over(conn: Connection, climate: Climate, portion: Sequence[ConvertedLease], numbers: _Numbers) -> None:
-    imports.extend_timeout(conn)
+    blazar_import.extend_timeout(conn)
     _record(conn, portion, numbers, climate.now(conn))
 
 
@@ -185,11 +185,11 @@ def _add_hosts(
 ) -> dict[str, int]:
     """Register the new ones among the hosts; return the numbers of all."""
     new = [one for one in wanted if one.number is None]
-    numbers = imports.host_numbers(conn, [_number(one.record.id) for one in new])
+    numbers = blazar_import.host_numbers(conn, [_number(one.record.id) for one in new])
     tokens = event_claims.tokens(conn, len(new))
     facts = [_host_facts(*each, now) for each in zip(new, numbers, tokens, strict=True)]
-    imports.add_hosts(conn, AUTHOR, [_columns(one) for one in new], facts)
-    imports.name_properties(conn, {name for one in new for name in one.record.extra}, private, now)
+    blazar_import.add_hosts(conn, AUTHOR, [_columns(one) for one in new], facts)
+    blazar_import.name_properties(conn, {name for one in new for name in one.record.extra}, private, now)
     known = {one.record.id: one.number for one in wanted if one.number is not None}
     return known | {one.record.id: number for one, number in zip(new, numbers, strict=True)}
 
@@ -240,7 +240,7 @@ def _add_addresses(conn: Connection, wanted: Sequence[PlannedAddress], now: date
         }
         for one in new
     ]
-    made = imports.add_addresses(conn, rows)
+    made = blazar_import.add_addresses(conn, rows)
     known = {one.record.id: one.number for one in wanted if one.number is not None}
     numbers = known | {str(one.id): made[UUID(one.id)] for one in new}
     return {one.record.id: (numbers[one.record.id], one.record.address) for one in wanted}

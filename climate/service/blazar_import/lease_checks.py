@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from uuid import UUID
 
 from climate.domain.errors import ClimateError, InvalidInput
-from climate.domain.hosts.capacity import Size
+from climate.domain.hosts.shared_capacity import Size
 from climate.domain.period import Period
 from climate.domain.status import LEASE_STATUS, EventStatus
 from climate.plugin import not_loaded

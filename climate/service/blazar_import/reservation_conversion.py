@@ -10,7 +10,7 @@ from uuid import UUID
 
 from climate.domain.errors import InvalidInput
 from climate.domain.hosts import requirements
-from climate.domain.hosts.capacity import Size
+from climate.domain.hosts.shared_capacity import Size
 from climate.plugin.shared_capacity import TERMINATE, demand_of
 from climate.service.blazar_import.records import (
     FLAVORS,

@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Hashable
 from dataclasses import dataclass
 
-from climate.domain.hosts.capacity import Size, Use, peak
+from climate.domain.hosts.shared_capacity import Size, Use, peak
 from climate.domain.period import Period
 
 

@@ -14,8 +14,8 @@ from sqlalchemy import Connection
 
 from climate.context import Climate
 from climate.database.connections import reading
-from climate.domain.events import lease_events, share_transitions
-from climate.domain.events.lease_events import Verdict
+from climate.domain.events import event_transitions, share_transitions
+from climate.domain.events.event_transitions import Verdict
 from climate.domain.facts import ClaimedShare, Fact
 from climate.domain.hosts.pools import Transition
 from climate.domain.lease import Lease, fold
@@ -25,11 +25,11 @@ from climate.service import round_steps
 from climate.service.events.event_shares import QUEUE, Outcome, facts_of, queue_of
 from climate.service.leases import broken_leases
 from climate.service.notifications import delivery
-from climate.service.notifications import messages as telling
+from climate.service.notifications import notice_texts as telling
 from climate.store.leases import claim_portions, due_events, event_claims, leases, queue_limits
 from climate.store.leases.claim_portions import Batched
 from climate.store.leases.due_events import BEGINNING, Cursor, Due
-from climate.store.leases.event_claims import Message, Rest, Stranded
+from climate.store.leases.event_claims import Message, PendingWork, Stranded
 from climate.store.leases.leases import Change
 from climate.store.leases.queue_limits import ANY_NUMBER
 
@@ -171,7 +171,7 @@ class _Claim:
 def _most_urgent(leases: Iterable[Lease], may_run: Collection[UUID], now: datetime) -> Iterator[_Ready]:
     """Return the most urgent event of each lease among those that may run, because its events run one at a time."""
     for lease in leases:
-        event = next((event for event in lease_events.due(lease, now) if event.id in may_run), None)
+        event = next((event for event in event_transitions.due(lease, now) if event.id in may_run), None)
         if event is not None:
             yield _Ready(lease, event.id, share_transitions.wanted(lease, event))
 
@@ -190,7 +190,7 @@ def _refuse_claimed(ready: Iterable[_Ready], chosen: Iterable[Due]) -> None:
 def _claim_of(ready: _Ready, tokens: Iterator[int], now: datetime) -> _Claim:
     """Return the claim of an event, with one token, or one for each share that runs apart."""
     shares = tuple(ClaimedShare(resource_type, next(tokens)) for resource_type in ready.types)
-    fact = lease_events.claim(ready.lease, ready.event_id, shares[0].token if shares else next(tokens), now)
+    fact = event_transitions.claim(ready.lease, ready.event_id, shares[0].token if shares else next(tokens), now)
     if shares:
         messages = [Message(ready.event_id, one.token, queue_of(one.resource_type)) for one in shares]
     else:
@@ -291,14 +291,14 @@ def _rescue(climate: Climate, by: str, limit: int, holds: int, event_id: UUID | 
 
 
 def _lost(climate: Climate, event_id: UUID) -> Outcome:
-    return lambda lease, now: [lease_events.fall_short(lease, event_id, now, "worker lost", climate.chance())]
+    return lambda lease, now: [event_transitions.fall_short(lease, event_id, now, "worker lost", climate.chance())]
 
 
 def _unbegun_outcome(lease: Lease, event_id: UUID, now: datetime) -> Outcome | None:
     """Return the outcome of a share that nobody has begun; None if it still makes sense."""
     event = lease.event(event_id)
-    why = Verdict.MISSED if event.kind is EventKind.ADDITIONAL else lease_events.verdict(lease, event, now)
-    return None if why is Verdict.RUN else lambda lease, now: [lease_events.pass_over(lease, event_id, why, now)]
+    why = Verdict.MISSED if event.kind is EventKind.ADDITIONAL else event_transitions.verdict(lease, event, now)
+    return None if why is Verdict.RUN else lambda lease, now: [event_transitions.pass_over(lease, event_id, why, now)]
 
 
 def next_due(climate: Climate) -> timedelta | None:
@@ -309,7 +309,7 @@ def next_due(climate: Climate) -> timedelta | None:
     return None if due_at is None else due_at - now
 
 
-def rest(climate: Climate) -> Rest:
+def rest(climate: Climate) -> PendingWork:
     """Return whether there is anything to claim, to send or to rescue, in one statement."""
     with reading(climate.engine) as conn:
         return event_claims.rest(conn, climate.other_time(conn))

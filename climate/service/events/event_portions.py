@@ -56,7 +56,7 @@ class Ended:
         return Settled(self.run.event.id, self.run.token, self.run.event.due_at, self.steps)
 
 
-class Together(NamedTuple):
+class BatchHook(NamedTuple):
     """A hook of plugins for several events at once, and the interface of the cloud that it uses."""
 
     name: str
@@ -66,10 +66,10 @@ class Together(NamedTuple):
     """`object` for a hook that asks the cloud for nothing."""
 
 
-TOGETHER: Mapping[EventKind, Together] = {
-    EventKind.START: Together("on_start_together", "on_start", LendsTogether),
-    EventKind.BEFORE_END: Together("before_end_together", "before_end", object),
-    EventKind.END: Together("on_end_together", "on_end", TakesBackTogether),
+TOGETHER: Mapping[EventKind, BatchHook] = {
+    EventKind.START: BatchHook("on_start_together", "on_start", LendsTogether),
+    EventKind.BEFORE_END: BatchHook("before_end_together", "before_end", object),
+    EventKind.END: BatchHook("on_end_together", "on_end", TakesBackTogether),
 }
 """Hooks for the kinds of events that run in batches."""
 

@@ -14,10 +14,10 @@ from climate.cloud import CloudError, Fenced, NotYet, Refused
 from climate.context import Climate
 from climate.database.connections import reading
 from climate.domain.errors import UnreadableLease
-from climate.domain.events import lease_events as schedule
+from climate.domain.events import event_transitions as schedule
 from climate.domain.events import share_transitions
 from climate.domain.events.event import Event
-from climate.domain.events.lease_events import AdditionalEvent, Verdict
+from climate.domain.events.event_transitions import AdditionalEvent, Verdict
 from climate.domain.facts import Fact
 from climate.domain.hosts import pools
 from climate.domain.hosts.pools import LENT, HostPlace, Pool, Transition
@@ -34,9 +34,9 @@ from climate.service.events.event_shares import Outcome, facts_of
 from climate.service.hosts import lease_transitions
 from climate.service.lease_tree import parts
 from climate.service.leases.leases import is_soon
-from climate.service.notifications import delivery, messages
+from climate.service.notifications import delivery, notice_texts
 from climate.service.notifications import lease_events as lifecycle
-from climate.store import inventory_pools
+from climate.store import inventories
 from climate.store.hosts import pool_membership
 from climate.store.leases import event_claims, leases
 from climate.store.leases.event_claims import Limits, Message
@@ -137,7 +137,7 @@ def _begin(climate: Climate, event_id: UUID, token: int, worker: str) -> Run | N
         event = lease.event(event_id)
         promised = lease_transitions.promised_on(conn, lease) if event.kind is EventKind.END else frozenset()
         amounts = {hold.number for r in lease.reservations for hold in r.amounts}
-        backends = inventory_pools.backends(conn, amounts) if amounts else {}
+        backends = inventories.backends(conn, amounts) if amounts else {}
     return Run(climate, lease, event, token, worker, now, held, promised, backends)
 
 
@@ -279,8 +279,8 @@ def write(conn: Connection, climate: Climate, happened: Sequence[RunEffect], now
         notice
         for transition, own in zip(transitions, moved, strict=True)
         for notice in (
-            *messages.of_lease(transition),
-            *messages.of_hosts(own),
+            *notice_texts.of_lease(transition),
+            *notice_texts.of_hosts(own),
             *lifecycle.of(climate.settings, transition.before, transition.after),
         )
     ]

@@ -15,7 +15,7 @@ from climate.domain.operator_facts import terms_stream
 from climate.domain.period import Period
 from climate.domain.policy import Caller, require
 from climate.service.host_operations import recycling
-from climate.service.host_operations.recycling import Ahead
+from climate.service.host_operations.recycling import UpcomingAction
 from climate.service.hosts import multi_tenant
 from climate.service.transaction import run
 from climate.store.hosts import drift, pool_membership, pool_settings, pools
@@ -76,7 +76,7 @@ class Resident:
     servers: Sequence[CloudServer] | None = None
     server_count: int | None = None
     """Number of servers on it, if known."""
-    ahead: Ahead | None = None
+    ahead: UpcomingAction | None = None
     """Next action on the servers of a recycling host, if they may not stay until they leave by themselves."""
     promises: Sequence[Promise] = ()
     """Its leases now and later, if it was asked for alone."""

@@ -18,7 +18,7 @@ from climate.context import Climate
 from climate.domain.facts import HostMoved
 from climate.domain.hosts import pools, recycling
 from climate.domain.hosts.pools import MULTI_TENANT, RECYCLING, Deadline, HostPlace, OnEnd, Pool
-from climate.domain.hosts.recycling import NextAction, Stay
+from climate.domain.hosts.recycling import NextAction, RecyclingHost
 from climate.domain.notifications import Notice
 from climate.plugin import CLOUD_POOLS
 from climate.service.host_operations import server_moves
@@ -41,7 +41,7 @@ log = structlog.get_logger(__name__)
 class _Case:
     """Recycling host, and the fencing token of actions on it."""
 
-    stay: Stay
+    stay: RecyclingHost
     left: Left | None
     token: int
 
@@ -73,7 +73,7 @@ def _cases(conn: Connection, climate: Climate) -> tuple[list[_Case], datetime]:
     return [_Case(stay, left, token) for (stay, left), token in zip(stays, tokens, strict=True)], now
 
 
-def _stays(conn: Connection, hosts: Sequence[HostPlace]) -> list[tuple[Stay, Left | None]]:
+def _stays(conn: Connection, hosts: Sequence[HostPlace]) -> list[tuple[RecyclingHost, Left | None]]:
     needed = next_leases.starts(conn, [place.host for place in hosts])
     left_by = next_leases.left_by(conn, {place.reservation_id for place in hosts if place.reservation_id})
     found = (_known_stay(place, needed.get(place.host), left_by) for place in hosts)
@@ -82,7 +82,7 @@ def _stays(conn: Connection, hosts: Sequence[HostPlace]) -> list[tuple[Stay, Lef
 
 def _known_stay(
     place: HostPlace, needed_at: datetime | None, left_by: Mapping[UUID, Left]
-) -> tuple[Stay, Left | None] | None:
+) -> tuple[RecyclingHost, Left | None] | None:
     """Return the stay; None if its lease has terms that this release does not know, which keeps no other host here."""
     try:
         return _stay(place, needed_at, left_by)
@@ -91,14 +91,16 @@ def _known_stay(
         return None
 
 
-def _stay(place: HostPlace, needed_at: datetime | None, left_by: Mapping[UUID, Left]) -> tuple[Stay, Left | None]:
+def _stay(
+    place: HostPlace, needed_at: datetime | None, left_by: Mapping[UUID, Left]
+) -> tuple[RecyclingHost, Left | None]:
     """Return the stay of a host's servers. A host without a lease behind it waits until its servers leave."""
     left = left_by.get(place.reservation_id) if place.reservation_id else None
     if left is None:
-        return Stay(place, on_end=OnEnd.RECYCLE, needed_at=needed_at), None
+        return RecyclingHost(place, on_end=OnEnd.RECYCLE, needed_at=needed_at), None
     policy = Deadline(left.spec.get("recycle_deadline") or Deadline.TERMINATE)
     on_end = OnEnd(left.spec.get("on_end") or OnEnd.TERMINATE)
-    return Stay(place, on_end, policy, left.over, needed_at), left
+    return RecyclingHost(place, on_end, policy, left.over, needed_at), left
 
 
 def _next(climate: Climate, case: _Case, now: datetime) -> Pool | None:
@@ -258,22 +260,22 @@ def _fact(climate: Climate, case: _Case, to: Pool, now: datetime) -> HostMoved:
 
 
 @dataclass(frozen=True, slots=True)
-class Ahead:
+class UpcomingAction:
     """Time and kind of the next action on the servers of a recycling host."""
 
     deadline: datetime
     policy: Deadline
 
 
-def ahead(conn: Connection, settings: Settings, hosts: Sequence[HostPlace]) -> dict[int, Ahead]:
+def ahead(conn: Connection, settings: Settings, hosts: Sequence[HostPlace]) -> dict[int, UpcomingAction]:
     """Return the next actions on recycling hosts, by number, without those whose servers leave by themselves."""
     return {
-        stay.place.host: Ahead(deadline, _policy(stay, deadline, lead(settings)))
+        stay.place.host: UpcomingAction(deadline, _policy(stay, deadline, lead(settings)))
         for stay, _ in _stays(conn, hosts)
         if (deadline := stay.deadline(lead(settings)))
     }
 
 
-def _policy(stay: Stay, deadline: datetime, before: timedelta) -> Deadline:
+def _policy(stay: RecyclingHost, deadline: datetime, before: timedelta) -> Deadline:
     spared = recycling.next_action(stay, 1, before, deadline) in (NextAction.MOVE, NextAction.REPLACE)
     return Deadline.MOVE if spared else Deadline.TERMINATE

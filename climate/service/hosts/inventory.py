@@ -14,7 +14,7 @@ from climate.cloud import DRAINING, CloudError, CloudHost, Fenced, NotYet
 from climate.context import Climate
 from climate.domain.errors import Busy, Conflict, Forbidden, InvalidInput, NotFound, Unavailable
 from climate.domain.facts import HostMoved, HostPowerCleared
-from climate.domain.hosts import flavor_demand, folded_host, requirements
+from climate.domain.hosts import extra_spec_requirements, folded_host, requirements
 from climate.domain.hosts.pools import HostPlace, Pool
 from climate.domain.policy import Caller, require
 from climate.service.hosts import move_checks
@@ -42,7 +42,7 @@ UNSTORED = ("servers", "ids", "capabilities")
 
 
 @dataclass(frozen=True, slots=True)
-class How:
+class RegistrationOptions:
     """Options of a registration."""
 
     key: Key | None = None
@@ -52,7 +52,13 @@ class How:
     dry_run: bool = False
 
 
-def register(climate: Climate, caller: Caller, name: str, extra: Mapping[str, str], how: How = How()) -> Host:
+def register(
+    climate: Climate,
+    caller: Caller,
+    name: str,
+    extra: Mapping[str, str],
+    how: RegistrationOptions = RegistrationOptions(),
+) -> Host:
     """Register a host of the cloud and add it to the reservation pool.
 
     With `how.drain`, a host with servers is registered too: it takes no new servers, and joins the reservation
@@ -70,7 +76,12 @@ def register(climate: Climate, caller: Caller, name: str, extra: Mapping[str, st
 
 
 def _insert(
-    conn: Connection, climate: Climate, caller: Caller, host: CloudHost, extra: Mapping[str, str], how: How
+    conn: Connection,
+    climate: Climate,
+    caller: Caller,
+    host: CloudHost,
+    extra: Mapping[str, str],
+    how: RegistrationOptions,
 ) -> Host:
     if how.key and (known := idempotency.earlier(conn, caller, how.key)):
         return hosts.get(conn, int(known))
@@ -205,7 +216,7 @@ def _relied_on(conn: Connection, number: int) -> frozenset[str]:
     """Return the names of the capabilities for which reservations were given this host."""
     asked = (requirements.keys(requirements.parse(text)) for text in hosts.relied_on(conn, number))
     flavors = (json.loads(text)["extra_specs"] for text in hosts.flavors_on(conn, number))
-    return frozenset().union(*asked, *(flavor_demand.capabilities(specs) for specs in flavors))
+    return frozenset().union(*asked, *(extra_spec_requirements.capabilities(specs) for specs in flavors))
 
 
 def remove(climate: Climate, caller: Caller, host_id: str, *, dry_run: bool = False) -> None:

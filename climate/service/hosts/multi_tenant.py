@@ -11,7 +11,7 @@ from climate.store.hosts import pools
 
 
 @dataclass(frozen=True, slots=True)
-class Stranger:
+class UnregisteredHost:
     """Unregistered host. `servers` is None if not requested, or if the cloud does not answer."""
 
     host: CloudHost
@@ -29,13 +29,13 @@ def unregistered(climate: Climate) -> Sequence[CloudHost] | None:
     return [host for host in result if host.name not in known]
 
 
-def strangers(climate: Climate, caller: Caller, *, servers: bool) -> list[Stranger] | None:
+def strangers(climate: Climate, caller: Caller, *, servers: bool) -> list[UnregisteredHost] | None:
     """Return the unregistered hosts for admins; with `servers`, those on each of them."""
     require(caller, "pools:get")
     result = unregistered(climate)
     if result is None:
         return None
-    return [Stranger(host, servers_on(climate, host.name) if servers else None) for host in result]
+    return [UnregisteredHost(host, servers_on(climate, host.name) if servers else None) for host in result]
 
 
 def server_counts(climate: Climate) -> Mapping[str, int]:

@@ -22,7 +22,7 @@ from climate.service.transaction import run
 from climate.store import locks
 from climate.store.hosts import drift, pool_membership
 from climate.store.hosts.drift import Begun
-from climate.store.hosts.pool_membership import Glance
+from climate.store.hosts.pool_membership import HostColumns
 from climate.store.leases import event_claims
 
 log = structlog.get_logger(__name__)
@@ -102,7 +102,7 @@ def _compare(conn: Connection, climate: Climate, seen: Seen) -> _Comparison:
     )
 
 
-def _all_there(glance: Glance, seen: Seen) -> bool:
+def _all_there(glance: HostColumns, seen: Seen) -> bool:
     """Return whether all hosts are in the right aggregates."""
     columns = zip(glance.names, glance.pools, glance.reservations, strict=True)
     nowhere: frozenset[str] = frozenset()

@@ -47,7 +47,7 @@ USUAL = timedelta(days=7)
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class TimelineWindow:
     """Part of the calendar: a period, and `limit` rows from the row `cursor` on."""
 
     start: datetime | None = None
@@ -91,7 +91,7 @@ class Timeline:
     """Number of all rows."""
 
 
-def read(climate: Climate, caller: Caller, wanted: Wanted) -> Timeline:
+def read(climate: Climate, caller: Caller, wanted: TimelineWindow) -> Timeline:
     """Return a part of the calendar, in two statements, or four with the free count."""
     require(caller, "leases:get")
     viewer = None if caller.is_admin else caller.project_id
@@ -108,7 +108,7 @@ def read(climate: Climate, caller: Caller, wanted: Wanted) -> Timeline:
     return Timeline(period, groups, rows, wanted.cursor, free, bookable, len(ordered))
 
 
-def _period(wanted: Wanted, start: datetime) -> Period:
+def _period(wanted: TimelineWindow, start: datetime) -> Period:
     end = wanted.end or start + USUAL
     if end <= start:
         raise InvalidInput("to must be later than from")
@@ -125,7 +125,7 @@ def _as_shown(host: CalendarHost, caller: Caller, shown: str) -> CalendarHost:
     return replace(host, name=name, rack="")
 
 
-def _is_wanted(host: CalendarHost, wanted: Wanted) -> bool:
+def _is_wanted(host: CalendarHost, wanted: TimelineWindow) -> bool:
     chosen = not wanted.hosts or not wanted.hosts.isdisjoint((host.name, str(host.id)))
     return chosen and wanted.search.casefold() in host.name.casefold()
 

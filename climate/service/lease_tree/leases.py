@@ -27,7 +27,7 @@ from climate.domain.errors import (
     PreconditionFailed,
     Unavailable,
 )
-from climate.domain.events import lease_events
+from climate.domain.events import event_transitions
 from climate.domain.facts import Fact, LeasePartConfirmed, LeasePartHeld, LeasePartReleased
 from climate.domain.lease import Lease
 from climate.domain.lease_part import Part
@@ -325,8 +325,8 @@ def _write_sync_event(
     shortages.unless_version(lease, version)
     now = climate.now(conn)
     lease = unbegun_claims.take_back(conn, caller, lease, now)
-    lease_events.refuse_while_running(lease)
-    after = stored.record(conn, caller, lease, lease_events.sync(lease, now, now + delay, time_ordered_id))
+    event_transitions.refuse_while_running(lease)
+    after = stored.record(conn, caller, lease, event_transitions.sync(lease, now, now + delay, time_ordered_id))
     leases.wake_if_soon(conn, climate, after, now)
     return after
 

@@ -18,7 +18,7 @@ import structlog
 from sqlalchemy import Connection
 
 from climate.context import Climate
-from climate.domain.events.lease_events import started
+from climate.domain.events.event_transitions import started
 from climate.domain.lease import Lease
 from climate.service.hosts import reconcile
 from climate.service.leases.reallocation import Case, Outcome, can_reallocate, engine, reallocate_hosts

@@ -7,7 +7,7 @@ from sqlalchemy import Connection
 
 from climate.context import Climate
 from climate.domain.errors import Busy, Conflict, InvalidInput, NotFound
-from climate.domain.events.lease_events import is_active
+from climate.domain.events.event_transitions import is_active
 from climate.domain.facts import Hold
 from climate.domain.hosts.pools import BOOKABLE, HostPlace, Pool
 from climate.domain.hosts.requirements import ANYTHING

@@ -38,7 +38,7 @@ class Settled(Generic[T]):
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted(Generic[T]):
+class AllocationRequest(Generic[T]):
     """Reservation to allocate."""
 
     plugin: Callable[[], ResourcePlugin]
@@ -77,7 +77,7 @@ Beside = Callable[[Ask, Sequence[T]], Ask]
 """Returns a request beside the results for other reservations."""
 
 
-def allocate(conn: Connection, wanted: Sequence[Wanted[T]], beside: Beside[T]) -> list[T]:
+def allocate(conn: Connection, wanted: Sequence[AllocationRequest[T]], beside: Beside[T]) -> list[T]:
     """Return the results in the order of the reservations.
 
     Raise TryPatiently where the requests are not patient, and otherwise Unmatchable or the refusal of a single one.
@@ -95,14 +95,16 @@ def allocate(conn: Connection, wanted: Sequence[Wanted[T]], beside: Beside[T]) -
         return results
 
 
-def _or_none(conn: Connection, wanted: Sequence[Wanted[T]], beside: Beside[T], asked: Sequence[int]) -> list[T] | None:
+def _or_none(
+    conn: Connection, wanted: Sequence[AllocationRequest[T]], beside: Beside[T], asked: Sequence[int]
+) -> list[T] | None:
     try:
         return _together(conn, wanted, beside, asked)
     except (*SHORTAGES, Unmatchable):
         return None
 
 
-def _in_turn(conn: Connection, wanted: Sequence[Wanted[T]], beside: Beside[T]) -> list[T]:
+def _in_turn(conn: Connection, wanted: Sequence[AllocationRequest[T]], beside: Beside[T]) -> list[T]:
     """Return the results, each beside those before it."""
     results: list[T] = []
     for one in wanted:
@@ -118,7 +120,9 @@ def _in_turn(conn: Connection, wanted: Sequence[Wanted[T]], beside: Beside[T]) -
     return results
 
 
-def _together(conn: Connection, wanted: Sequence[Wanted[T]], beside: Beside[T], asked: Sequence[int]) -> list[T]:
+def _together(
+    conn: Connection, wanted: Sequence[AllocationRequest[T]], beside: Beside[T], asked: Sequence[int]
+) -> list[T]:
     """Return the results, of which those in `asked` are chosen together. Plugins that offer nothing choose first."""
     results = _settled_results(wanted, asked)
     for place in asked:
@@ -134,11 +138,13 @@ def _together(conn: Connection, wanted: Sequence[Wanted[T]], beside: Beside[T], 
     return [results[place] for place in range(len(wanted))]
 
 
-def _settled_results(wanted: Sequence[Wanted[T]], asked: Sequence[int]) -> dict[int, T]:
+def _settled_results(wanted: Sequence[AllocationRequest[T]], asked: Sequence[int]) -> dict[int, T]:
     return {index: one.settled.result for index, one in enumerate(wanted) if one.settled and index not in asked}
 
 
-def _offers(conn: Connection, chosen: Mapping[int, Wanted[T]], beside_results: Callable[[Ask], Ask]) -> _Offers:
+def _offers(
+    conn: Connection, chosen: Mapping[int, AllocationRequest[T]], beside_results: Callable[[Ask], Ask]
+) -> _Offers:
     """Return the offers for these reservations by kind; each request names all of them."""
     together = frozenset(one.ask.reservation_id for one in chosen.values())
     by_kind: _Offers = defaultdict(list)

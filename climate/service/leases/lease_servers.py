@@ -13,8 +13,8 @@ from sqlalchemy import Connection
 from climate.cloud import CloudError, CloudServer, Fenced, NotYet
 from climate.context import Climate
 from climate.domain.errors import Conflict, InvalidInput, Undecided
-from climate.domain.events import lease_events
-from climate.domain.events.lease_events import EVENT_NAME, EVENT_NAME_RULE, MOST_EVENTS, AdditionalEvent
+from climate.domain.events import event_transitions
+from climate.domain.events.event_transitions import EVENT_NAME, EVENT_NAME_RULE, MOST_EVENTS, AdditionalEvent
 from climate.domain.facts import ReservationChanged
 from climate.domain.lease import Lease
 from climate.domain.policy import Caller, require
@@ -127,7 +127,7 @@ def _give_up(conn: Connection, climate: Climate, caller: Caller, server_id: str,
     present = stored.get(conn, lease.id, project_id=leases.scope(caller), lock=True)
     now = climate.now(conn)
     present = unbegun_claims.take_back(conn, caller, present, now)
-    lease_events.refuse_while_running(present)
+    event_transitions.refuse_while_running(present)
     own = next(r for r in present.reservations if r.resource_id == server_id)
     spec = {**own.spec, GIVEN_UP: True}
     present = stored.record(conn, caller, present, ReservationChanged(now, own.id, spec, own.holds))

@@ -11,8 +11,8 @@ from sqlalchemy import Connection
 from climate.context import Climate
 from climate.database.connections import reading
 from climate.domain.errors import ClimateError, InvalidPeriod, NotFound
-from climate.domain.events import lease_events as schedule
-from climate.domain.events.lease_events import AdditionalEvent, Times
+from climate.domain.events import event_transitions as schedule
+from climate.domain.events.event_transitions import AdditionalEvent, Times
 from climate.domain.facts import LeaseCreated, PlannedReservation
 from climate.domain.lease import Lease, fold
 from climate.domain.limits import Limit
@@ -34,7 +34,7 @@ from climate.service.leases import reservations as planning
 from climate.service.leases.dates import LATEST
 from climate.service.notifications import delivery
 from climate.service.notifications import lease_events as lifecycle
-from climate.service.preemption import giving_way, second_try
+from climate.service.preemption import lease_shortening, second_try
 from climate.service.preemption.second_try import Turn
 from climate.service.sharing import access, accounts
 from climate.service.sharing import changes as sharing_changes
@@ -183,12 +183,12 @@ def place(
     )
     losers = _losers(conn, terms, ask.window)
     if losers:
-        ask = replace(ask, giving_way=giving_way.reservations(losers))
+        ask = replace(ask, giving_way=lease_shortening.reservations(losers))
     planned = planning.reserve(conn, asked, ask, grant.gate.liked)
     if terms.turn is Turn.FIRST:
         second_try.refuse_fewer(conn, ask.window, ((r.spec, r.holds) for r in planned if _is_ordinary_here(r)))
     fact = created(grant.caller, order, _times(conn, climate, order, period, now, planned), now, planned)
-    giving_way.give_way(conn, climate, losers, fact.lease_id, (hold for r in planned for hold in r.holds), now)
+    lease_shortening.give_way(conn, climate, losers, fact.lease_id, (hold for r in planned for hold in r.holds), now)
     sharing_changes.check(climate.settings, fold([fact]), order.sharing)
     lease = grant.record(conn, now, None, fact)
     sharing_changes.tell(conn, now, None, lease)

@@ -10,8 +10,8 @@ from sqlalchemy import Connection
 from climate.context import Climate
 from climate.domain import lease_health
 from climate.domain.errors import NotEnoughHosts
-from climate.domain.events import lease_events
-from climate.domain.events.lease_events import Times, is_active, started
+from climate.domain.events import event_transitions
+from climate.domain.events.event_transitions import Times, is_active, started
 from climate.domain.facts import Fact, Hold, LeaseRescheduled, ReservationChanged
 from climate.domain.hosts.pools import HostPlace, Pool, Transition
 from climate.domain.lease import Lease, Reservation, fold
@@ -26,7 +26,7 @@ from climate.service.hosts import lease_transitions
 from climate.service.leases import joint_allocation
 from climate.service.leases.leases import wake_if_soon
 from climate.service.notifications import delivery
-from climate.service.preemption import giving_way
+from climate.service.preemption import lease_shortening
 from climate.store import locks
 from climate.store.hosts import health, pool_membership, quarantine
 from climate.store.hosts.health import Unfit
@@ -235,10 +235,10 @@ def _ask(climate: Climate, choice: _Choice, passed_over: frozenset[int]) -> Ask:
         active=bool(sound) or started(case.lease),
         patient=True,
         taken=tuple(sorted((_hosts(choice.so_far) | avoided) - stays)),
-        grace_of_lease=lease_events.grace(one.spec for one in case.lease.reservations),
+        grace_of_lease=event_transitions.grace(one.spec for one in case.lease.reservations),
         beside=tuple(one for one in choice.so_far.reservations if one.id != r.id),
         avoided=frozenset(avoided),
-        giving_way=giving_way.reservations(case.losers),
+        giving_way=lease_shortening.reservations(case.losers),
         held_until=case.lease.parent.until if case.lease.parent else None,
     )
 
@@ -270,7 +270,7 @@ def _record(
         return Outcome(lease, short=sum(r.missing for r in lease.reservations))
     token = event_claims.tokens(conn, 1)[0]
     holds = (hold for r in after.reservations for hold in r.holds)
-    giving_way.give_way(conn, climate, case.losers, lease.id, holds, now)
+    lease_shortening.give_way(conn, climate, case.losers, lease.id, holds, now)
     after = leases.record(conn, case.author, lease, *facts)
     moved = lease_transitions.follow(conn, climate, case.author, Transition(lease, after, now, token))
     delivery.notify(conn, now, *_notices(case, after))
@@ -298,13 +298,13 @@ def _events(
     lease, now = case.lease, case.now
     if started(lease):
         wanted = _to_hand_over(lease, after, held)
-        adjustment = lease_events.adjustment(lease, now, time_ordered_id)
+        adjustment = event_transitions.adjustment(lease, now, time_ordered_id)
         return [LeaseRescheduled(now, lease.period, (adjustment,))] if wanted else []
     if _hosts(after) == _hosts(lease):
         return []
     due_at = host_power_on.due_at(conn, climate.settings, lease.period, _hosts(after), now)
-    times = Times(lease.period, prepare=due_at, grace=lease_events.grace(r.spec for r in lease.reservations))
-    return lease_events.reschedule(lease, times, now, time_ordered_id)
+    times = Times(lease.period, prepare=due_at, grace=event_transitions.grace(r.spec for r in lease.reservations))
+    return event_transitions.reschedule(lease, times, now, time_ordered_id)
 
 
 def _to_hand_over(lease: Lease, after: Lease, held: Mapping[int, HostPlace]) -> bool:

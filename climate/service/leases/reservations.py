@@ -11,7 +11,7 @@ from sqlalchemy import Connection
 
 from climate.context import Climate
 from climate.domain.errors import InvalidInput
-from climate.domain.events import lease_events
+from climate.domain.events import event_transitions
 from climate.domain.facts import PlannedPart, PlannedReservation
 from climate.domain.lease import Reservation
 from climate.domain.period import Period
@@ -19,7 +19,7 @@ from climate.domain.planning.preemption import is_preemptible
 from climate.domain.policy import Caller
 from climate.plugin import Allocation, Ask, ResourcePlugin
 from climate.service.leases import joint_allocation, shortages
-from climate.service.leases.joint_allocation import Settled, Wanted
+from climate.service.leases.joint_allocation import AllocationRequest, Settled
 from climate.time_ordered_ids import time_ordered_id
 
 NO_SPLITS: Mapping[int, "Split"] = {}
@@ -86,7 +86,7 @@ def under(ask: Ask, agreed: Mapping[str, object], asked: Sequence[Requested]) ->
 
 def longest_grace(agreed: Mapping[str, object], asked: Sequence[Requested]) -> timedelta:
     """Return the longest grace time of the reservations of a lease under the terms of the pool."""
-    return lease_events.grace([{**agreed, **item.spec} for item in asked if _knows_grace(item.plugin.spec_schema)])
+    return event_transitions.grace([{**agreed, **item.spec} for item in asked if _knows_grace(item.plugin.spec_schema)])
 
 
 @cache
@@ -102,16 +102,16 @@ def reserve(
     `common` is the same for all; `liked` are the preferred hosts by index.
     """
 
-    def wanted(index: int) -> Wanted[PlannedReservation]:
+    def wanted(index: int) -> AllocationRequest[PlannedReservation]:
         item = asked[index]
         own_id = item.id or time_ordered_id()
         ask, split = replace(common, new_id=own_id, liked=liked(index), spec=item.spec), item.split
         if split and not split.hosts:
             spec = {**ask.terms, **item.spec}
             nothing = PlannedReservation(ask.new_id, item.plugin.resource_type, spec, parts=split.parts)
-            return Wanted(lambda: item.plugin, ask, lambda got: nothing, Settled(nothing))
+            return AllocationRequest(lambda: item.plugin, ask, lambda got: nothing, Settled(nothing))
         here_only = here(ask, split.hosts) if split else ask
-        return Wanted(lambda: item.plugin, here_only, partial(_planned, item, ask))
+        return AllocationRequest(lambda: item.plugin, here_only, partial(_planned, item, ask))
 
     return tuple(joint_allocation.allocate(conn, [wanted(index) for index in range(len(asked))], _beside))
 

@@ -22,9 +22,9 @@ from climate.domain.lease import Lease
 from climate.service.leases import joint_shortages
 from climate.service.leases.joint_allocation import Unmatchable
 from climate.service.transaction import run
-from climate.store.allocation import capacity, floating_ips, hosts, inventories
-from climate.store.allocation.capacity import Cramped
+from climate.store.allocation import floating_ips, hosts, inventories, shared_capacity
 from climate.store.allocation.hosts import HostRequest, Short, Shortage
+from climate.store.allocation.shared_capacity import Cramped
 
 BARE = (Short, Unmatchable, Cramped, floating_ips.Short, inventories.Short)
 """Shortages without an explanation."""
@@ -52,7 +52,7 @@ def explanation(conn: Connection, error: ClimateError) -> ClimateError:
         case Unmatchable():
             return joint_shortages.explained(conn, error)
         case Cramped():
-            return NotEnoughHosts(_say_of_room(capacity.shortage(conn, error.wanted), error.wanted))
+            return NotEnoughHosts(_say_of_room(shared_capacity.shortage(conn, error.wanted), error.wanted))
         case floating_ips.Short():
             there, missing = floating_ips.shortage(conn, error.wanted)
             return NotEnoughAddresses(_say_of_addresses(there, missing, error.wanted))
@@ -83,7 +83,7 @@ def _say(shortage: Shortage, wanted: HostRequest) -> str:
     return f"{message}; it would fit from {shortage.fits_from.start:%Y-%m-%d %H:%M:%S} UTC"
 
 
-def _say_of_room(left: capacity.Shortage, wanted: capacity.CapacityRequest) -> str:
+def _say_of_room(left: shared_capacity.Shortage, wanted: shared_capacity.CapacityRequest) -> str:
     order, size = wanted.order, wanted.order.size
     where = "" if order.affinity is None else " on one host" if order.affinity else ", each on another host"
     message = (

@@ -10,8 +10,8 @@ from sqlalchemy import Connection
 
 from climate.context import Climate
 from climate.domain.errors import Conflict, InvalidInput, NotFound
-from climate.domain.events import lease_events
-from climate.domain.events.lease_events import Times
+from climate.domain.events import event_transitions
+from climate.domain.events.event_transitions import Times
 from climate.domain.facts import (
     Fact,
     Hold,
@@ -22,7 +22,7 @@ from climate.domain.facts import (
 )
 from climate.domain.lease import Lease, Reservation, fold
 from climate.domain.period import Period
-from climate.domain.planning import holds, preemption, waiting
+from climate.domain.planning import holds, preemption, waiting_list
 from climate.domain.policy import Caller, require
 from climate.domain.sharing import sublease
 from climate.domain.sharing.sharing import Sharing
@@ -34,9 +34,9 @@ from climate.service.admission.enforcement import Gate
 from climate.service.events import host_power_on, unbegun_claims
 from climate.service.leases import joint_allocation, lease_pools, shortages
 from climate.service.leases import reservations as planning
-from climate.service.leases.joint_allocation import Settled, Wanted
+from climate.service.leases.joint_allocation import AllocationRequest, Settled
 from climate.service.leases.leases import limited, scope, wake_if_soon
-from climate.service.preemption import giving_way, second_try
+from climate.service.preemption import lease_shortening, second_try
 from climate.service.preemption.second_try import Turn
 from climate.service.sharing import access, accounts
 from climate.service.sharing import changes as sharing_changes
@@ -174,7 +174,7 @@ def apply(conn: Connection, climate: Climate, grant: Grant, change: Change) -> L
     """Plan and record the changes. A refusal is raised before anything of it is written."""
     lease, now = change.lease, change.now
     liked = {r.id: grant.gate.liked(index) for index, r in enumerate(lease.reservations)}
-    losing = giving_way.reservations(change.losers)
+    losing = lease_shortening.reservations(change.losers)
     wish = _Wish(lease, grant.caller, change.changes, now, change.patient, lease.period, liked, losing)
     facts = _facts(conn, climate, wish)
     if change.turn is Turn.FIRST:
@@ -182,7 +182,7 @@ def apply(conn: Connection, climate: Climate, grant: Grant, change: Change) -> L
     after = fold(facts, lease)
     longer = sublease_changes.prolonged(conn, climate, after, change.subleases, losing)
     needed = [*(hold for r in after.reservations for hold in r.holds), *(hold for one in longer for hold in one.holds)]
-    giving_way.give_way(conn, climate, change.losers, lease.id, needed, now)
+    lease_shortening.give_way(conn, climate, change.losers, lease.id, needed, now)
     before, lease = lease, grant.record(conn, now, lease, *facts) if facts else lease
     sublease_changes.prolong(conn, grant.caller, longer, now)
     sharing_changes.tell(conn, now, before, lease)
@@ -242,11 +242,11 @@ def _facts(conn: Connection, climate: Climate, wish: _Wish) -> list[Fact]:
     if changes.allocates_nothing:
         return facts
     holds.refuse_while_held(lease)
-    waiting.refuse_while_waiting(lease)
+    waiting_list.refuse_while_waiting(lease)
     _refuse_unknown_reservations(lease, changes.reservations)
     _refuse_other_places(lease, changes)
     start = now if changes.start_now else changes.start
-    period = limited(lease_events.new_period(lease, start, now if changes.end_now else changes.end, now), climate)
+    period = limited(event_transitions.new_period(lease, start, now if changes.end_now else changes.end, now), climate)
     sublease_changes.check(climate, wish.caller, lease, changes, period)
     if lease.parts and period.end > lease.period.end and not changes.agreed:
         raise PartsFirst
@@ -285,13 +285,13 @@ def _moved(conn: Connection, climate: Climate, wish: _Wish, replanned: Sequence[
     """Return the facts that move the lease's events, and plan one for resources to hand over."""
     lease, now, period = wish.lease, wish.now, wish.period
     times = _times(conn, climate, wish, fold(replanned, lease))
-    moved = list(lease_events.reschedule(lease, times, now, time_ordered_id))
+    moved = list(event_transitions.reschedule(lease, times, now, time_ordered_id))
     grown = any(_grown(lease.reservation(fact.reservation_id), fact) for fact in replanned)
     if _started(lease) and (grown or _reopened(lease, now, moved)):
-        planned = lease_events.adjustment(lease, now, time_ordered_id)
+        planned = event_transitions.adjustment(lease, now, time_ordered_id)
         moved = [LeaseRescheduled(now, period, (*_events(moved), planned))]
     if lease.parts and period != lease.period:
-        events = lease_events.sync(lease, now, now, time_ordered_id).events
+        events = event_transitions.sync(lease, now, now, time_ordered_id).events
         moved = [LeaseRescheduled(now, period, (*events, *_events(moved)))]
     return moved
 
@@ -304,7 +304,7 @@ def _times(conn: Connection, climate: Climate, wish: _Wish, after: Lease) -> Tim
         wish.period,
         wish.changes.before_end,
         prepare=None if has_started else host_power_on.due_at(conn, settings, wish.period, hosts, wish.now),
-        grace=lease_events.grace(r.spec for r in after.reservations),
+        grace=event_transitions.grace(r.spec for r in after.reservations),
     )
 
 
@@ -353,7 +353,7 @@ def _ask(climate: Climate, wish: _Wish, present: Reservation) -> Ask:
         present=present,
         active=_started(wish.lease),
         patient=wish.patient,
-        grace_of_lease=lease_events.grace(wish.specs.values()),
+        grace_of_lease=event_transitions.grace(wish.specs.values()),
         liked=wish.liked[present.id],
         soon=host_power_on.is_soon(climate.settings, wish.period, wish.now),
         project_id=wish.lease.project_id,
@@ -361,7 +361,7 @@ def _ask(climate: Climate, wish: _Wish, present: Reservation) -> Ask:
     )
 
 
-def _replanned(climate: Climate, wish: _Wish, present: Reservation) -> Wanted[ReservationChanged | None]:
+def _replanned(climate: Climate, wish: _Wish, present: Reservation) -> AllocationRequest[ReservationChanged | None]:
     """Return what a reservation needs to be allocated anew; it is settled if nothing, or less time, is wanted."""
 
     def plugin() -> ResourcePlugin:
@@ -371,22 +371,22 @@ def _replanned(climate: Climate, wish: _Wish, present: Reservation) -> Wanted[Re
     ask = _ask(climate, wish, replace(present, holds=own))
     result = partial(_change, wish, present)
     if present.lies_elsewhere or wish.lease.parent or (present.sublets and not own):
-        return Wanted(plugin, ask, result, Settled(None, firm=not present.lies_elsewhere))
+        return AllocationRequest(plugin, ask, result, Settled(None, firm=not present.lies_elsewhere))
     settled = _settled(climate, wish, present, ask)
     if settled is not None:
-        return Wanted(plugin, _unchanged(ask, present), result, settled)
+        return AllocationRequest(plugin, _unchanged(ask, present), result, settled)
     is_part = present.parts or present.sublets
-    return Wanted(plugin, planning.here(ask, len(own)) if is_part else ask, result)
+    return AllocationRequest(plugin, planning.here(ask, len(own)) if is_part else ask, result)
 
 
 def _settled(
     climate: Climate, wish: _Wish, present: Reservation, ask: Ask
 ) -> Settled[ReservationChanged | None] | None:
     """Return the result if nothing, or less time, is wanted; None if the reservation has to be allocated."""
-    spec, grace = wish.specs[present.id], lease_events.grace(wish.specs.values())
+    spec, grace = wish.specs[present.id], event_transitions.grace(wish.specs.values())
     if spec != present.spec:
         return None
-    before = lease_events.grace(r.spec for r in wish.lease.reservations)
+    before = event_transitions.grace(r.spec for r in wish.lease.reservations)
     if wish.period == wish.lease.period and grace == before:
         return Settled(None, firm=_is_firm(climate, wish, present))
     if present.holds and (kept := _shrunk(present, ask)):

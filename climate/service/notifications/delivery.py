@@ -12,7 +12,7 @@ from climate.domain.errors import NotFound
 from climate.domain.notifications import Audience, Notice
 from climate.domain.policy import Caller, require
 from climate.outbound import http_client
-from climate.outbound.http_client import CourierError, Parcel, Receipt
+from climate.outbound.http_client import CourierError, PostRequest, Receipt
 from climate.service.admission import enforcement
 from climate.service.notifications import webhooks
 from climate.service.transaction import run
@@ -126,7 +126,7 @@ def _send(climate: Climate, claimed: Sequence[Kept], now: datetime) -> list[Resu
     return [_result(climate, kept, answer, now) for kept, answer in zip(claimed, answers, strict=True)]
 
 
-def _parcel(climate: Climate, kept: Kept, now: datetime) -> Parcel:
+def _parcel(climate: Climate, kept: Kept, now: datetime) -> PostRequest:
     settings = climate.settings
     if kept.notice.audience is Audience.ENFORCEMENT:
         return enforcement.parcel(settings, enforcement.ON_END, kept.notice.body)

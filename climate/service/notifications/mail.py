@@ -16,7 +16,7 @@ from climate.domain.policy import Caller, require
 from climate.outbound import smtp_client
 from climate.outbound.smtp_client import Letter, MailServer, Sent
 from climate.service.notifications import delivery, mail_texts
-from climate.service.notifications.messages import said
+from climate.service.notifications.notice_texts import said
 from climate.service.transaction import run
 from climate.store.notices import calendar_feeds, notifications
 from climate.store.notices import mail as mail_rows

@@ -8,7 +8,7 @@ from email.policy import SMTP
 from jinja2 import Environment, StrictUndefined
 
 from climate.service.calendars import ics
-from climate.service.notifications.messages import said
+from climate.service.notifications.notice_texts import said
 from climate.store.notices.calendar_feeds import Entry
 from climate.store.notices.notifications import Kept
 

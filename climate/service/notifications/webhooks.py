@@ -8,7 +8,7 @@ import json
 from datetime import UTC, datetime
 
 from climate.outbound import http_client
-from climate.outbound.http_client import Parcel
+from climate.outbound.http_client import PostRequest
 from climate.settings import SettingError, Settings
 from climate.store.notices.notifications import Kept
 
@@ -41,12 +41,12 @@ def key(settings: Settings) -> bytes:
     return read
 
 
-def parcel(settings: Settings, kept: Kept, now: datetime) -> Parcel:
+def parcel(settings: Settings, kept: Kept, now: datetime) -> PostRequest:
     """Build the request for a notification. Its id is the same for every attempt."""
     body = json.dumps(_content(kept), ensure_ascii=False).encode()
     number, stamp = f"notice_{kept.id}", str(int(now.timestamp()))
     signed = hmac.new(key(settings), b".".join((number.encode(), stamp.encode(), body)), hashlib.sha256).digest()
-    return Parcel(
+    return PostRequest(
         url=settings.notify_url,
         body=body,
         headers={

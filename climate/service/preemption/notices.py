@@ -9,7 +9,7 @@ from datetime import datetime
 from climate.domain.lease import Lease
 from climate.domain.notifications import Notice
 from climate.domain.planning.preemption import Preemption
-from climate.service.notifications.messages import said
+from climate.service.notifications.notice_texts import said
 
 Names = Sequence[str]
 """Names of hosts; none where owners may not know them."""

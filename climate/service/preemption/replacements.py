@@ -8,8 +8,8 @@ from sqlalchemy import Connection
 
 from climate.context import Climate
 from climate.domain.errors import ClimateError
-from climate.domain.events import lease_events
-from climate.domain.events.lease_events import started
+from climate.domain.events import event_transitions
+from climate.domain.events.event_transitions import started
 from climate.domain.facts import Hold
 from climate.domain.hosts.requirements import ANYTHING
 from climate.domain.lease import Lease, Reservation
@@ -31,7 +31,7 @@ def _ask(climate: Climate, lease: Lease, r: Reservation, without: Collection[int
         settings=climate.settings,
         patient=True,
         taken=tuple(sorted(without)),
-        grace_of_lease=lease_events.grace(one.spec for one in lease.reservations),
+        grace_of_lease=event_transitions.grace(one.spec for one in lease.reservations),
         project_id=lease.project_id,
     )
 

@@ -13,8 +13,8 @@ from sqlalchemy import Connection
 
 from climate.context import Climate
 from climate.domain.errors import NotFound
-from climate.domain.events import lease_events
-from climate.domain.events.lease_events import Times, started
+from climate.domain.events import event_transitions
+from climate.domain.events.event_transitions import Times, started
 from climate.domain.facts import Fact, Hold, LeaseRescheduled, ReservationChanged
 from climate.domain.hosts.pools import HostPlace, Transition
 from climate.domain.lease import Lease, Reservation, fold
@@ -31,7 +31,7 @@ from climate.service.leases.leases import wake_if_soon
 from climate.service.notifications import delivery
 from climate.service.notifications import lease_events as lifecycle
 from climate.service.preemption import notices, replacements
-from climate.service.preemption.giving_way import MOVED, TOO_FEW, lacks, power_events
+from climate.service.preemption.lease_shortening import MOVED, TOO_FEW, lacks, power_events
 from climate.service.preemption.replacements import AUTHOR
 from climate.service.round_steps import RoundSteps
 from climate.service.transaction import run
@@ -86,7 +86,7 @@ def _process(conn: Connection, climate: Climate, lease_id: UUID) -> Sequence[Hos
         return None
     now = climate.now(conn)
     lease = unbegun_claims.take_back(conn, AUTHOR, lease, now)
-    if lease_events.is_ending(lease, now) or lease_events.is_running(lease):
+    if event_transitions.is_ending(lease, now) or event_transitions.is_running(lease):
         return None
     case = _Case(lease, now)
     for r in lease.reservations:
@@ -149,7 +149,7 @@ def _replaced(case: _Case, r: Reservation, plan: Preemption, other: Hold) -> lis
         ReservationChanged(case.now, r.id, r.spec, holds, missing=r.missing, changed=changed, reason=MOVED)
     ]
     if runs:
-        adjustment = lease_events.adjustment(case.lease, case.now, time_ordered_id)
+        adjustment = event_transitions.adjustment(case.lease, case.now, time_ordered_id)
         handover = LeaseRescheduled(case.now, case.lease.period, (adjustment,))
         facts += [handover, PreemptionWarned(r.id, case.now, (plan.host,), (plan.host,))]
     return facts
@@ -212,7 +212,7 @@ def _ended(lease: Lease, now: datetime) -> list[Fact]:
     """Return the facts that end a running lease now; its end event releases the hosts."""
     over = max(now, lease.period.start + preemption.INSTANT)
     period = Period(lease.period.start, over)
-    return list(lease_events.reschedule(lease, Times(period), now, time_ordered_id))
+    return list(event_transitions.reschedule(lease, Times(period), now, time_ordered_id))
 
 
 def _names(conn: Connection, climate: Climate, lease: Lease) -> dict[int, str]:

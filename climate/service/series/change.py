@@ -12,7 +12,7 @@ from sqlalchemy import Connection
 from climate.context import Climate
 from climate.domain.availability.daily_windows import zone as zone_of
 from climate.domain.errors import ClimateError, Conflict, InvalidInput, PreconditionFailed
-from climate.domain.events import lease_events as schedule
+from climate.domain.events import event_transitions as schedule
 from climate.domain.lease import Lease
 from climate.domain.period import Period
 from climate.domain.planning.series import Series, SeriesChanged, SeriesDeleted, SeriesReduced, is_unbegun

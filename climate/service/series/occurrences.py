@@ -12,7 +12,7 @@ from climate.domain.lease import Lease
 from climate.domain.period import Period
 from climate.domain.policy import Caller
 from climate.service.availability import reasons, search
-from climate.service.availability.question import Wanted
+from climate.service.availability.question import SearchRequest
 from climate.service.availability.reasons import Reason
 from climate.service.availability.search import Inquiry
 from climate.service.leases.leases import Order
@@ -56,6 +56,8 @@ def suggested(
     return result
 
 
-def _wanted(order: Order, period: Period) -> Wanted:
+def _wanted(order: Order, period: Period) -> SearchRequest:
     """Return the search for exactly the time of an occurrence."""
-    return Wanted(order.reservations, period.end - period.start, period.start, period.end, mode=Mode.AT, offers=1)
+    return SearchRequest(
+        order.reservations, period.end - period.start, period.start, period.end, mode=Mode.AT, offers=1
+    )

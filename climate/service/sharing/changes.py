@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from sqlalchemy import Connection
 
 from climate.domain.errors import Conflict, Forbidden, InvalidInput
-from climate.domain.events import lease_events
+from climate.domain.events import event_transitions
 from climate.domain.facts import Fact, LeaseRescheduled
 from climate.domain.lease import Lease
 from climate.domain.notifications import Notice
@@ -35,9 +35,11 @@ def facts(settings: Settings, lease: Lease, sharing: Sharing | None, now: dateti
     check(settings, lease, sharing)
     changed: list[Fact] = [SharingChanged(now, sharing, lease.sharing)]
     if set(sharing.projects) != set(lease.sharing.projects):
-        lease_events.refuse_while_running(lease)
+        event_transitions.refuse_while_running(lease)
         if _is_open(lease):
-            changed.append(LeaseRescheduled(now, lease.period, (lease_events.adjustment(lease, now, time_ordered_id),)))
+            changed.append(
+                LeaseRescheduled(now, lease.period, (event_transitions.adjustment(lease, now, time_ordered_id),))
+            )
     return changed
 
 

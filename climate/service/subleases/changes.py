@@ -10,7 +10,7 @@ from sqlalchemy import Connection
 
 from climate.context import Climate
 from climate.domain.errors import Busy, Conflict, Forbidden
-from climate.domain.events import lease_events
+from climate.domain.events import event_transitions
 from climate.domain.facts import Hold
 from climate.domain.hosts.requirements import ANYTHING
 from climate.domain.lease import Lease
@@ -57,7 +57,7 @@ def _check_sublease(climate: Climate, author: Caller, lease: Lease, changes: "Ch
 
 def _margin(climate: Climate, lease: Lease) -> timedelta:
     """Return the grace and cleaning time for which hosts are held after the period of a lease."""
-    grace = lease_events.grace(r.spec for r in lease.reservations)
+    grace = event_transitions.grace(r.spec for r in lease.reservations)
     return grace + timedelta(seconds=climate.settings.cleaning_time)
 
 
@@ -66,9 +66,9 @@ def lock(conn: Connection, lease: Lease) -> tuple[Lease, ...]:
 
     Those of a lease that is over are over too, and are not changed any more.
     """
-    ids = tuple(lease_events.open_subleases(lease))
+    ids = tuple(event_transitions.open_subleases(lease))
     own = tuple(leases.lock(conn, ids)) if ids else ()
-    if len(own) < len(ids) or any(lease_events.is_over(one) for one in own):
+    if len(own) < len(ids) or any(event_transitions.is_over(one) for one in own):
         raise Busy("A sub-lease of the lease is over and returns its hosts: try again shortly")
     return own
 
@@ -76,7 +76,9 @@ def lock(conn: Connection, lease: Lease) -> tuple[Lease, ...]:
 def check_deletion(conn: Connection, lease: Lease) -> None:
     """Raise Conflict if a sub-lease of a lease is not over; one that is over returns its hosts to nobody then."""
     known = leases.get_many(conn, sublease.ids(lease.reservations)) if sublease.ids(lease.reservations) else {}
-    sublease.refuse_change([one.id for one in known.values() if not lease_events.is_over(one)], "cannot be deleted")
+    sublease.refuse_change(
+        [one.id for one in known.values() if not event_transitions.is_over(one)], "cannot be deleted"
+    )
 
 
 @dataclass(frozen=True, slots=True)

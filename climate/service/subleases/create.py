@@ -13,8 +13,8 @@ from sqlalchemy import Connection
 
 from climate.context import Climate
 from climate.domain.errors import Conflict, InvalidInput, NotEnoughHosts
-from climate.domain.events import lease_events
-from climate.domain.events.lease_events import Times
+from climate.domain.events import event_transitions
+from climate.domain.events.event_transitions import Times
 from climate.domain.facts import Fact, Hold, PlannedReservation
 from climate.domain.hosts.pools import BOOKABLE, HostPlace, OnEnd
 from climate.domain.lease import Lease, Reservation, fold
@@ -32,7 +32,7 @@ from climate.service.leases import lease_pools, leases, shortages
 from climate.service.leases.leases import Order, scope
 from climate.service.notifications import delivery
 from climate.service.notifications import lease_events as lifecycle
-from climate.service.preemption.giving_way import power_events
+from climate.service.preemption.lease_shortening import power_events
 from climate.service.sharing import access, accounts
 from climate.service.transaction import run
 from climate.store import idempotency, locks
@@ -96,7 +96,7 @@ def create(
 
 def _in_use(climate: Climate, parent: Lease) -> frozenset[str]:
     """Return the names of the parent's hosts with servers, as the cloud has them."""
-    own = (r for r in parent.reservations if r.resource_type == HOST_TYPE and lease_events.started(parent))
+    own = (r for r in parent.reservations if r.resource_type == HOST_TYPE and event_transitions.started(parent))
     with shortages.of_the_cloud():
         servers = [server for r in own for server in climate.cloud.servers_in(str(r.id))]
     return frozenset(server.host for server in servers if server.host)
@@ -164,7 +164,7 @@ def _checked(climate: Climate, parent: Lease, request: _Request, now: datetime) 
     refuse_parent(parent, order.project_id, now)
     if order.terms.get("on_end") == OnEnd.RELEASE:
         raise InvalidInput("on_end: hosts of a sub-lease return to its parent, so choose terminate or recycle")
-    lease_events.refuse_while_running(parent)
+    event_transitions.refuse_while_running(parent)
     reservation = _reservation(parent, order)
     period = leases.period_of(Order(order.name, order.start, order.end), now, climate)
     if period.start < parent.period.start or period.end > parent.period.end:
@@ -174,7 +174,7 @@ def _checked(climate: Climate, parent: Lease, request: _Request, now: datetime) 
         )
     notice = timedelta(seconds=climate.settings.preemption_notice)
     take_at = max(period.start - lead(climate.settings), parent.period.start, now)
-    is_soon = lease_events.started(parent) and take_at < now + notice
+    is_soon = event_transitions.started(parent) and take_at < now + notice
     return _Case(parent, reservation, request, now, period, take_at, is_soon, notice)
 
 
@@ -191,7 +191,7 @@ def refuse_parent(parent: Lease, project_id: str, now: datetime) -> None:
     if parent.held or parent.waits:
         state = "held and not confirmed" if parent.held else "in the waiting list"
         raise Conflict(f"The lease {parent.id} is {state}: wait until it has its hosts for good")
-    if parent.status is LeaseStatus.ERROR or lease_events.is_ending(parent, now) or parent.period.end <= now:
+    if parent.status is LeaseStatus.ERROR or event_transitions.is_ending(parent, now) or parent.period.end <= now:
         raise Conflict(f"The lease {parent.id} is {parent.status}: only pending and active leases have sub-leases")
 
 
@@ -254,7 +254,7 @@ def _ask(conn: Connection, climate: Climate, case: _Case, usable: tuple[int, ...
         patient=True,
         taken=tuple(set(r.hosts).difference(usable)),
         terms=terms,
-        grace_of_lease=lease_events.grace([{**terms, **spec}]),
+        grace_of_lease=event_transitions.grace([{**terms, **spec}]),
         together=frozenset({r.id}),
         liked=usable,
         held_until=case.until,
@@ -306,9 +306,9 @@ def _recorded(conn: Connection, climate: Climate, case: _Case, planned: PlannedR
     parent, now, order = case.parent, case.now, case.order
     times = Times(
         case.period,
-        lease_events.before_end_time(case.period, order.before_end, leases.usual_before_end(climate)),
+        event_transitions.before_end_time(case.period, order.before_end, leases.usual_before_end(climate)),
         prepare=host_power_on.due_at(conn, climate.settings, case.period, _hosts(planned.holds), now),
-        grace=lease_events.grace([planned.spec]),
+        grace=event_transitions.grace([planned.spec]),
     )
     wish = Order(order.name, case.period.start, case.period.end)
     made = leases.created(case.receiver, wish, times, now, (planned,))
@@ -333,7 +333,7 @@ def _given(case: _Case, sublease_id: UUID, holds: Collection[Hold]) -> list[Fact
     r, now = case.reservation, case.now
     warn_at = max(now, case.take_at - case.notice)
     fact = HostsSublet(r.id, now, sublease_id, _hosts(holds), case.take_at, warn_at, case.take_at)
-    if lease_events.started(case.parent) or case.take_at > case.parent.period.start:
+    if event_transitions.started(case.parent) or case.take_at > case.parent.period.start:
         return [fact]
     return [fact, SubletHostsTaken(r.id, now, sublease_id)]
 

@@ -6,7 +6,7 @@ from datetime import datetime
 from climate.domain.lease import Lease
 from climate.domain.notifications import Notice
 from climate.domain.sharing.sublease import Sublet
-from climate.service.notifications.messages import said
+from climate.service.notifications.notice_texts import said
 
 
 def warning(lease: Lease, hosts: Sequence[Sublet]) -> Notice:

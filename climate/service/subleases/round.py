@@ -13,7 +13,7 @@ from sqlalchemy import Connection
 
 from climate.context import Climate
 from climate.database.connections import reading
-from climate.domain.events import lease_events
+from climate.domain.events import event_transitions
 from climate.domain.facts import Fact
 from climate.domain.hosts.pools import HostPlace, Transition
 from climate.domain.lease import Lease, fold
@@ -27,7 +27,7 @@ from climate.service.hosts import lease_transitions, reconcile
 from climate.service.leases.leases import wake_if_soon
 from climate.service.notifications import delivery
 from climate.service.notifications import lease_events as lifecycle
-from climate.service.preemption.giving_way import power_events
+from climate.service.preemption.lease_shortening import power_events
 from climate.service.round_steps import RoundSteps
 from climate.service.subleases import notices
 from climate.service.transaction import run
@@ -80,7 +80,7 @@ def _take(conn: Connection, climate: Climate, lease_id: UUID) -> Places | None:
     if not locked:
         return None
     lease = unbegun_claims.take_back(conn, AUTHOR, locked[0], now)
-    if lease_events.is_ending(lease, now) or lease_events.is_running(lease):
+    if event_transitions.is_ending(lease, now) or event_transitions.is_running(lease):
         return None
     taken = _grouped(lease, lambda one: one.take_at <= now)
     warned = _grouped(lease, lambda one: one.warn_at <= now < one.take_at and not one.warned)
@@ -115,13 +115,13 @@ def _return(conn: Connection, climate: Climate, sublease_id: UUID) -> Places | N
     locks.lock_leases(conn, [known.parent.lease_id, sublease_id])
     both = leases.get_many(conn, [known.parent.lease_id, sublease_id])
     lease, parent, now = both[sublease_id], both.get(known.parent.lease_id), climate.now(conn)
-    if not lease_events.is_over(lease) or not lease.owes_hosts:
+    if not event_transitions.is_over(lease) or not lease.owes_hosts:
         return None
     if parent is None or parent.gone:
         leases.record(conn, AUTHOR, lease, SubleaseReturned(now))
         return ()
     parent = unbegun_claims.take_back(conn, AUTHOR, parent, now)
-    if lease_events.is_running(parent):
+    if event_transitions.is_running(parent):
         return None
     return _hand_back(conn, climate, parent, lease, now)
 

@@ -13,7 +13,7 @@ from climate.domain.policy import Caller, require
 from climate.service.transaction import run
 from climate.store.hosts import hosts
 from climate.store.usage import host_hours, reports
-from climate.store.usage.reports import GroupBy, Per, UsageLine, UsageQuery
+from climate.store.usage.reports import GroupBy, ReportInterval, UsageLine, UsageQuery
 
 LONGEST = timedelta(days=3660)
 USUAL = timedelta(days=30)
@@ -26,7 +26,7 @@ class UsageReport:
 
     period: Period
     by: GroupBy
-    per: Per
+    per: ReportInterval
     lines: Sequence[UsageLine]
     measured_since: datetime | None
     """Time from which on used hours are known; None: no sample was taken yet."""
@@ -40,7 +40,7 @@ class UsageRequest:
     end: datetime | None = None
     by: str = GroupBy.PROJECT
     """A GroupBy, or `property:` and a name."""
-    per: Per = Per.DAY
+    per: ReportInterval = ReportInterval.DAY
     project_id: str | None = None
     """Project to which an administrator restricts the report."""
 

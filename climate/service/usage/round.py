@@ -9,10 +9,10 @@ from sqlalchemy import Connection
 
 from climate.context import Climate
 from climate.database.connections import reading
+from climate.domain.host_hours import Stretch, stretches
 from climate.domain.lease import Lease, fold
-from climate.domain.usage import Stretch, stretches
 from climate.service.transaction import run
-from climate.service.usage import idle
+from climate.service.usage import idle_leases
 from climate.store.journal import journal
 from climate.store.journal.row_differences import UNREADABLE
 from climate.store.usage import host_hours
@@ -38,7 +38,7 @@ def run_round(climate: Climate) -> int:
         names = host_hours.in_use(conn, now)
     busy = climate.cloud.busy_hosts(list(names)) if names else frozenset()
     run(climate, _finish, climate, [names[name] for name in busy if name in names], now if is_left else now + PAUSE)
-    idle.run_round(climate)
+    idle_leases.run_round(climate)
     return count
 
 

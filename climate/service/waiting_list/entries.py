@@ -16,14 +16,14 @@ from climate.domain.errors import (
     NotEnoughStorage,
     TooComplex,
 )
-from climate.domain.events import lease_events as schedule
-from climate.domain.events.lease_events import Times
+from climate.domain.events import event_transitions as schedule
+from climate.domain.events.event_transitions import Times
 from climate.domain.facts import Fact, PlannedReservation
 from climate.domain.lease import Lease, fold
 from climate.domain.limits import Limit
 from climate.domain.period import Period
-from climate.domain.planning import waiting
-from climate.domain.planning.waiting import Wait
+from climate.domain.planning import waiting_list as waiting
+from climate.domain.planning.waiting_list import Wait
 from climate.domain.policy import Caller, require
 from climate.plugin import Ask
 from climate.service.admission import admission as granting
@@ -35,8 +35,8 @@ from climate.service.events.event_dispatch import system
 from climate.service.leases import lease_pools, leases
 from climate.service.leases import reservations as planning
 from climate.service.leases.leases import Order
-from climate.service.notifications import delivery, messages
-from climate.service.preemption import giving_way, second_try
+from climate.service.notifications import delivery, notice_texts
+from climate.service.preemption import lease_shortening, second_try
 from climate.service.preemption.second_try import Turn
 from climate.service.sharing import changes as sharing_changes
 from climate.service.transaction import run
@@ -206,15 +206,15 @@ def _grant(conn: Connection, patient: bool, gate: Gate, climate: Climate, tried:
     if over is None:
         return None
     soon = host_power_on.is_soon(settings, period, now)
-    ask = replace(ask, soon=soon, giving_way=giving_way.reservations(losers))
+    ask = replace(ask, soon=soon, giving_way=lease_shortening.reservations(losers))
     planned = planning.reserve(conn, requested, ask, gate.liked)
     if tried.turn is Turn.FIRST:
         second_try.refuse_fewer(conn, ask.window, ((r.spec, r.holds) for r in planned))
-    giving_way.give_way(conn, climate, losers, lease.id, (hold for r in planned for hold in r.holds), now)
+    lease_shortening.give_way(conn, climate, losers, lease.id, (hold for r in planned for hold in r.holds), now)
     facts: list[Fact] = [waiting.granted(over, planned, now)]
     facts += schedule.reschedule(fold(facts, lease), _times(conn, climate, period, planned, now), now, time_ordered_id)
     after = replace(grant, caller=AUTHOR).record(conn, now, lease, *facts)
-    delivery.notify(conn, now, messages.of_grant(after))
+    delivery.notify(conn, now, notice_texts.of_grant(after))
     if period.start > max(lease.period.start, now):
         waiting_list.mark_promise(conn, lease.id, period)
     leases.wake_if_soon(conn, climate, after, now)

@@ -16,7 +16,7 @@ from climate.domain.availability.search import Mode, Question
 from climate.domain.errors import ClimateError, NotEnoughAddresses, NotEnoughHosts, NotEnoughStorage, TooComplex
 from climate.domain.lease import Lease
 from climate.domain.period import Period
-from climate.domain.planning.waiting import Entry
+from climate.domain.planning.waiting_list import Entry
 from climate.domain.policy import ADMIN, MEMBER, Caller
 from climate.plugin import Ask
 from climate.service.availability.question import ALMOST, Searchable, moment

@@ -8,7 +8,7 @@ from uuid import UUID
 from climate.context import Climate
 from climate.database.connections import reading
 from climate.domain.lease import Lease
-from climate.domain.planning.waiting import Entry
+from climate.domain.planning.waiting_list import Entry
 from climate.service.waiting_list.free_times import FreeTimes
 from climate.store.leases import waiting_list
 

@@ -18,8 +18,8 @@ from climate.context import Climate
 from climate.database.connections import reading
 from climate.domain.errors import ClimateError, NotFound, NoVerdict, Unavailable
 from climate.domain.period import Period
-from climate.domain.planning import waiting
-from climate.domain.planning.waiting import Entry, Rule
+from climate.domain.planning import waiting_list as waiting
+from climate.domain.planning.waiting_list import Entry, Rule
 from climate.service.round_steps import is_its_own
 from climate.service.transaction import run
 from climate.service.waiting_list import entries
@@ -41,7 +41,7 @@ ROUND_SECONDS = 20.0
 
 @dataclass
 class _Resources:
-    """Resources of the deployment, as `waiting.World` asks for them."""
+    """Resources of the deployment, as `waiting.FreeResources` asks for them."""
 
     climate: Climate
     times: FreeTimes

@@ -14,13 +14,13 @@ from climate.domain.hosts.matching import NO_ROOMS, Demand
 from climate.domain.hosts.min_cost_flow import Whole
 from climate.domain.hosts.packing import Rooms, Slots
 from climate.domain.period import Period
-from climate.store.allocation import capacity, floating_ips, inventories, resource_classes
-from climate.store.allocation.capacity import CapacityRequest
-from climate.store.allocation.capacity_queries import PARTS
+from climate.store.allocation import floating_ips, inventories, resource_classes, shared_capacity
 from climate.store.allocation.floating_ips import AddressRequest
 from climate.store.allocation.host_queries import given
 from climate.store.allocation.hosts import HostRequest
 from climate.store.allocation.inventories import AmountRequest
+from climate.store.allocation.shared_capacity import CapacityRequest
+from climate.store.allocation.shared_capacity_queries import PARTS
 
 DURING, AFTER = "during", "after"
 """Storage until the lease's end, and for ever after it: volumes that are kept need both."""
@@ -47,7 +47,7 @@ def of_hosts(conn: Connection, wanted: HostRequest) -> Candidates:
 def of_capacity(conn: Connection, wanted: CapacityRequest) -> Candidates:
     """Return the hosts with room for a slot, and all that is free on them."""
     order = wanted.order
-    rows = capacity.candidates(conn, wanted)
+    rows = shared_capacity.candidates(conn, wanted)
     rooms: dict[int, dict[str, int]] = {row.id: dict(zip(PARTS, row[1:], strict=True)) for row in rows}
     if wanted.classes and rooms:
         known = resource_classes.free(

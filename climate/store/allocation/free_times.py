@@ -29,11 +29,11 @@ from climate.domain.hosts.requirements import Requirement
 from climate.domain.period import Period
 from climate.store.allocation import busy_periods, preemptible
 from climate.store.allocation.busy_periods import BEGINS, ENDS
-from climate.store.allocation.capacity import CapacityRequest
 from climate.store.allocation.floating_ips import AddressRequest
 from climate.store.allocation.host_queries import far_from_up, suits
 from climate.store.allocation.hosts import HostRequest
 from climate.store.allocation.inventories import AmountRequest
+from climate.store.allocation.shared_capacity import CapacityRequest
 from climate.store.tables.hosts import hosts
 from climate.store.tables.leases import IN_FORCE
 

@@ -1,7 +1,7 @@
 """Free amounts of resource classes of hosts, such as CUSTOM_GPU, and the slots of a flavor that fit by them.
 
 A host has a class as its extra capability `resources:<CLASS>`. Usage comes from the flavors of other reservations, and
-is counted at every instant of the window, as `capacity_queries` counts sizes.
+is counted at every instant of the window, as `shared_capacity_queries` counts sizes.
 """
 
 import json

@@ -3,7 +3,7 @@
 from sqlalchemy import Connection, bindparam, text
 from sqlalchemy.dialects.postgresql import TSTZRANGE, Range
 
-from climate.domain.hosts.pool_filling import Level
+from climate.domain.hosts.pool_scaling import Level
 from climate.domain.period import Period
 
 # Leases that share a host, and consecutive ones on it, count as one period of it. A period that ends at the moment at

@@ -82,7 +82,7 @@ def listed(conn: Connection, *pools: Pool) -> list[HostPlace]:
 
 
 @dataclass(frozen=True, slots=True)
-class Glance:
+class HostColumns:
     """All registered hosts, by columns, for scans over thousands of mostly healthy hosts."""
 
     numbers: list[int]
@@ -96,10 +96,12 @@ class Glance:
     """True if a difference between cloud and database is recorded for any of them."""
 
 
-def glance(conn: Connection) -> Glance:
+def glance(conn: Connection) -> HostColumns:
     """Return the memberships of all registered hosts, in one row."""
     row = conn.execute(_GLANCE).one()
-    return Glance(row.numbers or [], row.names or [], row.pools or [], row.reservations or [], row.quiet, row.noted)
+    return HostColumns(
+        row.numbers or [], row.names or [], row.pools or [], row.reservations or [], row.quiet, row.noted
+    )
 
 
 def claim(conn: Connection, numbers: Collection[int], now: datetime, time: timedelta) -> frozenset[int]:

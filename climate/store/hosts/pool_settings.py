@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import Connection, select
 from sqlalchemy.dialects.postgresql import insert
 
-from climate.domain.hosts.pool_filling import Rules
+from climate.domain.hosts.pool_scaling import Rules
 from climate.domain.hosts.pools import Pool
 from climate.domain.operator_facts import PoolTermsSet, decided, terms_stream
 from climate.domain.policy import Caller

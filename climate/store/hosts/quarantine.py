@@ -6,7 +6,7 @@ from uuid import UUID
 
 from sqlalchemy import ColumnElement, Connection, Select, and_, or_, select
 
-from climate.domain.events.lease_events import LONGEST_DELAY
+from climate.domain.events.event_transitions import LONGEST_DELAY
 from climate.domain.status import EventKind
 from climate.store.hosts import health
 from climate.store.tables.leases import allocations, events, has, in_force, leases, reservations

@@ -8,7 +8,7 @@ from types import NoneType, UnionType
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 from uuid import UUID
 
-from climate.domain import audit, facts, operator_facts
+from climate.domain import audit_trail, facts, operator_facts
 from climate.domain.hosts import maintenance_facts
 from climate.domain.planning import series
 
@@ -20,7 +20,7 @@ AnyFact = (
     | operator_facts.OperatorFact
     | maintenance_facts.WindowFact
     | series.SeriesFact
-    | audit.ObjectChanged
+    | audit_trail.ObjectChanged
 )
 
 KINDS: Mapping[str, type] = {kind.__name__: kind for kind in get_args(AnyFact)}

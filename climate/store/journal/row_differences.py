@@ -8,7 +8,7 @@ from uuid import UUID
 
 from sqlalchemy import Connection, TextClause, Uuid, bindparam, text
 
-from climate.domain.audit import ObjectChanged
+from climate.domain.audit_trail import ObjectChanged
 from climate.domain.errors import ClimateError
 from climate.domain.operator_facts import limits_stream, terms_stream
 from climate.store.journal import fact_codec, journal

@@ -29,7 +29,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.sql.selectable import FromClause, Subquery
 
-from climate.domain.events.lease_events import GATES
+from climate.domain.events.event_transitions import GATES
 from climate.domain.status import EventKind
 from climate.store.leases import queue_limits
 from climate.store.leases.queue_limits import Rooms, Turns

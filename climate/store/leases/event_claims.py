@@ -25,7 +25,7 @@ from sqlalchemy import (
     update,
 )
 
-from climate.domain.events.lease_events import GATES
+from climate.domain.events.event_transitions import GATES
 from climate.domain.status import EventKind
 from climate.store import locks
 from climate.store.leases import cloud_actions, due_events
@@ -199,7 +199,7 @@ def next_due(conn: Connection, now: datetime) -> datetime | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Rest:
+class PendingWork:
     """Summary of the pending work."""
 
     is_quiet: bool
@@ -208,9 +208,9 @@ class Rest:
     """Time until the next event is due; None if there is none."""
 
 
-def rest(conn: Connection, now: datetime | None) -> Rest:
+def rest(conn: Connection, now: datetime | None) -> PendingWork:
     """Return whether there is anything to claim, send or rescue, in one statement, by the database's clock."""
-    return Rest(*conn.execute(_REST, {"now": now}).one())
+    return PendingWork(*conn.execute(_REST, {"now": now}).one())
 
 
 def wake_poller(conn: Connection) -> None:

@@ -11,7 +11,7 @@ from sqlalchemy import Connection, Uuid, bindparam, delete, func, insert, litera
 from sqlalchemy.dialects.postgresql import ARRAY, Range
 
 from climate.domain.period import Period
-from climate.domain.planning.waiting import Entry
+from climate.domain.planning.waiting_list import Entry
 from climate.store.leases import event_claims
 from climate.store.schema import Time
 from climate.store.tables.leases import leases, waiting_marks

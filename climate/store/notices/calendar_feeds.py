@@ -11,8 +11,8 @@ from sqlalchemy import Connection, Row, Select, and_, delete, func, insert, sele
 from sqlalchemy.dialects.postgresql import aggregate_order_by
 
 from climate.domain.period import Period
+from climate.store.tables.calendar_feeds_and_mail import calendar_feeds as table
 from climate.store.tables.leases import leases, reservations, shared_with
-from climate.store.tables.personal import calendar_feeds as table
 
 
 class Scope(StrEnum):

@@ -10,8 +10,8 @@ from sqlalchemy.dialects.postgresql import insert
 
 from climate.domain.notifications import Topic
 from climate.domain.status import EventKind, EventStatus, LeaseStatus
+from climate.store.tables.calendar_feeds_and_mail import mail_preferences, mail_reminders
 from climate.store.tables.leases import events, has, leases
-from climate.store.tables.personal import mail_preferences, mail_reminders
 
 LEADS = {
     Topic.START: timedelta(hours=1),

@@ -29,10 +29,10 @@ from climate.store.allocation import inventories, subleases
 from climate.store.hosts import cleaning, health, maintenance, quarantine
 from climate.store.leases import preemptions
 from climate.store.schema import Time
+from climate.store.tables.calendar_feeds_and_mail import mail_preferences, mail_reminders
 from climate.store.tables.hosts import host_power, hosts, pool_terms, windows
 from climate.store.tables.leases import waiting_marks
 from climate.store.tables.limits_and_notices import notices
-from climate.store.tables.personal import mail_preferences, mail_reminders
 from climate.store.usage import host_hours
 
 AT_REST = (Pool.RESERVATION, Pool.LENT, Pool.MULTI_TENANT)

@@ -3,19 +3,20 @@
 from climate.store.schema import metadata
 from climate.store.tables import (
     archives,
+    calendar_feeds_and_mail,
     floating_ips,
     hosts,
     inventories,
     journal_checks,
     leases,
     limits_and_notices,
-    personal,
     series,
     usage,
 )
 
 __all__ = [
     "archives",
+    "calendar_feeds_and_mail",
     "floating_ips",
     "hosts",
     "inventories",
@@ -23,7 +24,6 @@ __all__ = [
     "leases",
     "limits_and_notices",
     "metadata",
-    "personal",
     "series",
     "usage",
 ]

@@ -148,7 +148,7 @@ pool_terms = Table(
     Column("grace_period", Integer),
     Column("recycle_deadline", Text),
     Column("updated_at", Time, nullable=False),
-    # Settings of the pool's target (climate.domain.hosts.pool_filling).
+    # Settings of the pool's target (climate.domain.hosts.pool_scaling).
     Column("horizon", Integer),
     Column("spare", Integer),
     Column("margin", Integer),

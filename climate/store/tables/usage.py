@@ -32,7 +32,7 @@ lease_usage = Table(
     CheckConstraint("NOT isempty(during)", name="during_is_not_empty"),
     Index("ix_lease_usage_during", "during", postgresql_using="gist"),
 )
-"""Projection of the facts of leases (climate.domain.usage). It outlasts the archival of a lease."""
+"""Projection of the facts of leases (climate.domain.host_hours). It outlasts the archival of a lease."""
 
 host_activity = Table(
     "host_activity",

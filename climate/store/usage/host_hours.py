@@ -29,8 +29,8 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import ARRAY, Range
 
 from climate.domain.facts import Fact
+from climate.domain.host_hours import Stretch
 from climate.domain.lease import Lease
-from climate.domain.usage import Stretch
 from climate.store.schema import Time
 from climate.store.tables.hosts import hosts
 from climate.store.tables.leases import journal

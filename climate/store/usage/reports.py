@@ -24,7 +24,7 @@ class GroupBy(StrEnum):
     PROPERTY = "property"
 
 
-class Per(StrEnum):
+class ReportInterval(StrEnum):
     """Division of a report by time; weeks begin on Monday."""
 
     DAY = "day"
@@ -39,7 +39,7 @@ class UsageQuery:
 
     period: Period
     by: GroupBy = GroupBy.PROJECT
-    per: Per = Per.DAY
+    per: ReportInterval = ReportInterval.DAY
     property_name: str = ""
     """Property whose values are the keys, for GroupBy.PROPERTY."""
     project_id: str | None = None
@@ -87,14 +87,14 @@ _KEYS = {
 }
 
 _PARTS = {
-    Per.ALL: "SELECT c.clipped AS part, CAST(:start AS timestamptz) AS begins",
+    ReportInterval.ALL: "SELECT c.clipped AS part, CAST(:start AS timestamptz) AS begins",
     **{
         per: f"""
             SELECT c.clipped * tstzrange(day AT TIME ZONE 'UTC', (day + interval '1 {per}') AT TIME ZONE 'UTC') AS part,
                 greatest(day AT TIME ZONE 'UTC', :start) AS begins
             FROM generate_series(date_trunc('{per}', lower(c.clipped) AT TIME ZONE 'UTC'),
                 upper(c.clipped) AT TIME ZONE 'UTC', interval '1 {per}') AS day"""  # noqa: S608
-        for per in (Per.DAY, Per.WEEK, Per.MONTH)
+        for per in (ReportInterval.DAY, ReportInterval.WEEK, ReportInterval.MONTH)
     },
 }
 

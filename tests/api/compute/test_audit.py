@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from climate.store.journal import audit
-from climate.store.journal.audit import AuditQuery
+from climate.store.journal import audit_trail
+from climate.store.journal.audit_trail import AuditQuery
 from tests.api.compute.api_clients import Person, World
 
 V2 = "/compute/v2.1"
@@ -16,7 +16,7 @@ V2 = "/compute/v2.1"
 def told(there: World, kind: str) -> list[tuple[Any, ...]]:
     """Action, before and after of all entries of a kind, the oldest first; each by the administrator."""
     with there.here.compute.engine.connect() as conn:
-        found = [one for one in audit.listed(conn, AuditQuery()) if one.change.kind == kind][::-1]
+        found = [one for one in audit_trail.listed(conn, AuditQuery()) if one.change.kind == kind][::-1]
     assert {one.author for one in found} <= {"admin-user"}
     assert all(one.request_id.startswith("req-") for one in found)
     return [(str(one.change.action), one.change.before, one.change.after) for one in found]

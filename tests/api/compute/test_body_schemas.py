@@ -7,7 +7,7 @@ import pytest
 from api.compute.cells import cell_bodies
 from api.compute.networks import network_bodies
 from api.compute.nodes import aggregate_bodies
-from api.compute.openapi.operations import OPERATIONS
+from api.compute.openapi.routes import OPERATIONS
 from api.compute.projects import flavor_bodies, keypair_bodies, project_bodies
 from api.compute.zones import zone_bodies
 from api.schema.body import Below, Body

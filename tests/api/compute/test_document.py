@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from flask import Flask
 
-from api.compute.openapi.operations import OPERATIONS
+from api.compute.openapi.routes import OPERATIONS
 from api.compute.servers.actions import action_bodies
 from api.compute.servers.actions.actions import ACTIONS
 from tests.api.compute.api_clients import World

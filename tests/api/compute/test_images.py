@@ -10,7 +10,7 @@ from typing import Any
 
 from werkzeug.test import TestResponse
 
-from climate.compute.images import images
+from climate.compute.images import image_data
 from climate.compute.images.quota import ImageLimits
 from climate.settings import Settings
 from tests.api.compute.api_clients import Person, World, done, message
@@ -247,7 +247,7 @@ def test_images_of_a_project_have_so_many_bytes_and_no_more(there: World) -> Non
 
 
 def test_images_leave_room_on_their_disk(there: World) -> None:
-    folder = images.content_file(there.here.compute, "x").parent
+    folder = image_data.content_file(there.here.compute, "x").parent
     free_mb = shutil.disk_usage(folder).free >> 20
     path = f"{IMAGES}/{make(limited(there))['id']}/file"
     refused = limited(there, free_mb=2 * free_mb)("PUT", path, data=b"x", headers=OCTETS)
@@ -312,7 +312,7 @@ def test_an_upload_is_measured_limited_and_deleted_with_its_image(there: World, 
 def test_only_the_content_of_an_active_image_is_served(there: World, member: Person) -> None:
     image = make(member)
     path = f"{IMAGES}/{image['id']}"
-    images.content_file(there.here.compute, image["id"]).write_bytes(b"unfinished")
+    image_data.content_file(there.here.compute, image["id"]).write_bytes(b"unfinished")
     assert (member("GET", f"{path}/file").status_code, member("GET", f"{path}/file").data) == (204, b"")
     fill(member, image, b"content")
     assert member("GET", f"{path}/file").data == b"content"

@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import Engine, event
 
 from climate.compute.nodes import services
-from climate.compute.virt.memory import MemoryDriver
+from climate.compute.virt.in_memory import MemoryDriver
 from climate.service.hosts import reconcile
 from tests.api.compute.api_clients import NODES, SERVICE, Person, World, done, message
 

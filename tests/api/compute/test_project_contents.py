@@ -10,7 +10,7 @@ from climate.adapters.project_contents import DeploymentContents
 from climate.domain.errors import Conflict, NotFound
 from climate.domain.limits import Limit
 from climate.domain.policy import ADMIN, Caller
-from climate.identity import Identity, build, lookup, projects_and_users
+from climate.identity import Identity, build, projects_and_users, read_operations
 from climate.identity.models import Project
 from climate.identity.store import projects
 from climate.identity.store.tables import metadata
@@ -42,7 +42,7 @@ def identity(there: World, tmp_path: Path) -> Iterator[Identity]:
 def refusal(identity: Identity) -> str:
     with pytest.raises(Conflict) as refused:
         projects_and_users.remove_project(identity, AUTHOR, ID)
-    assert lookup.project(identity, ID).name == "lab"
+    assert read_operations.project(identity, ID).name == "lab"
     return str(refused.value)
 
 
@@ -60,7 +60,7 @@ def test_resources_keep_a_project(there: World, identity: Identity, member: Pers
     done(member("DELETE", f"/image/v2/images/{image}"), 204)
     projects_and_users.remove_project(identity, AUTHOR, ID)
     with pytest.raises(NotFound):
-        lookup.project(identity, ID)
+        read_operations.project(identity, ID)
 
 
 def test_settings_are_deleted_with_a_project(there: World, identity: Identity, member: Person) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from api.compute.openapi.operations import OPERATIONS
+from api.compute.openapi.routes import OPERATIONS
 from api.compute.servers.actions.actions import ACTIONS
 from climate.compute.nodes.services import IMAGE_ID
 from tests.api.compute import address_matrix

@@ -7,7 +7,7 @@ import pytest
 from api.identity.sign_in_bodies import Password, Secret, Token, sign_in
 from climate.domain.errors import InvalidInput, NotAuthenticated
 from climate.identity.authentication.sign_in import UNSCOPED
-from climate.identity.models import Who
+from climate.identity.models import NameOrId
 
 USER = {"name": "u", "domain": {"name": "Default"}, "password": "p"}
 PASSWORD = {"methods": ["password"], "password": {"user": USER}}
@@ -19,14 +19,17 @@ def body(identity: Any, **more: Any) -> dict[str, Any]:
 
 
 def test_proofs() -> None:
-    user, project = Who(name="u", domain=Who(name="Default")), Who(name="demo", domain=Who(id="default"))
+    user, project = (
+        NameOrId(name="u", domain=NameOrId(name="Default")),
+        NameOrId(name="demo", domain=NameOrId(id="default")),
+    )
     assert sign_in(body(PASSWORD, scope=PROJECT)) == (Password(user, "p"), project)
     assert sign_in(body({"methods": ["token"], "token": {"id": "t"}}, scope="unscoped")) == (Token("t"), UNSCOPED)
     by_id = {"methods": ["application_credential"], "application_credential": {"id": "c", "secret": "s"}}
-    assert sign_in(body(by_id, scope={})) == (Secret(Who(id="c"), None, "s"), None)
+    assert sign_in(body(by_id, scope={})) == (Secret(NameOrId(id="c"), None, "s"), None)
     by_name = {"name": "c", "secret": "s", "user": {"id": "u"}}
     asked = {"methods": ["application_credential"], "application_credential": by_name}
-    assert sign_in(body(asked)) == (Secret(Who(name="c"), Who(id="u"), "s"), None)
+    assert sign_in(body(asked)) == (Secret(NameOrId(name="c"), NameOrId(id="u"), "s"), None)
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
 from typing import Any
 
-from climate.compute.images import images, orphan_files
+from climate.compute.images import image_data, orphan_files
 from tests.api.compute.api_clients import Person, World, message
 from tests.api.compute.test_images import IMAGES, OCTETS, fill, limited, make, refusal, usage
 from tests.compute.images.test_orphan_files import aged
@@ -88,7 +88,7 @@ def test_a_staged_content_that_nobody_imports_is_given_up(there: World, member: 
         conn.exec_driver_sql("UPDATE compute_images SET updated_at = updated_at - interval '25 hours'")
     orphan_files.sweep(compute)
     assert (file.exists(), member.get(path)["status"]) == (False, "killed")
-    assert images.content_file(compute, "x").parent == file.parent
+    assert image_data.content_file(compute, "x").parent == file.parent
 
 
 def test_imports_count_towards_the_limits_of_a_project(there: World) -> None:

@@ -8,9 +8,9 @@ import pytest
 from sqlalchemy import Engine, event, text
 
 from climate.context import Climate
-from climate.domain.audit import FACTS_OF, AuditFact, AuditKind, ObjectChanged
+from climate.domain.audit_trail import FACTS_OF, AuditFact, AuditKind, ObjectChanged
 from climate.domain.policy import Caller
-from climate.store.journal import audit
+from climate.store.journal import audit_trail
 from climate.store.tables.leases import AUDITED_KINDS
 from tests.api.reservation.api_clients import Person
 from tests.conftest import Clock
@@ -114,7 +114,7 @@ def test_an_object_without_facts_of_its_own_is_reported(admin: Person, engine: E
     known = listed(admin)
     for action, before, after in (("created", None, {"x": 1}), ("changed", {"x": 1}, {"x": 2}), ("deleted", {}, None)):
         with engine.begin() as conn:
-            audit.record(conn, author, ObjectChanged(clock.time, kind, "o1", action, "one", "p1", before, after))
+            audit_trail.record(conn, author, ObjectChanged(clock.time, kind, "o1", action, "one", "p1", before, after))
     assert made_since(admin, known) == [
         ("ada", kind, "o1", "created", None, {"x": 1}),
         ("ada", kind, "o1", "changed", {"x": 1}, {"x": 2}),
@@ -131,7 +131,7 @@ def test_conditions_choose_among_changes(admin: Person, engine: Engine, clock: C
     admin.done(admin("PUT", "/os-hosts/1", {"rack": "4"}))
     with engine.begin() as conn:
         change = ObjectChanged(clock.time, "role", "u1", "created", "ada", "project", None, {"role": "member"})
-        audit.record(conn, Caller("ben", "p"), change)
+        audit_trail.record(conn, Caller("ben", "p"), change)
     at = {entry["kind"]: entry["at"] for entry in listed(admin)}
 
     def kinds(query: str) -> list[str]:
@@ -217,8 +217,8 @@ def test_a_page_is_read_by_its_index(climate: Climate) -> None:
 
         asked: list[Any] = []
         event.listen(climate.engine, "before_cursor_execute", note)
-        audit.listed(conn, audit.AuditQuery(limit=10))
-        audit.listed(conn, audit.AuditQuery(author="ada", limit=10))
+        audit_trail.listed(conn, audit_trail.AuditQuery(limit=10))
+        audit_trail.listed(conn, audit_trail.AuditQuery(author="ada", limit=10))
         event.remove(climate.engine, "before_cursor_execute", note)
         plans = ["\n".join(conn.exec_driver_sql(f"EXPLAIN {seen[n]}", asked[n]).scalars()) for n in (0, 2)]
         # A statement that was run a few times has one plan for all values, which are not known to the planner.

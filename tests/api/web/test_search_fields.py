@@ -10,7 +10,7 @@ from werkzeug.datastructures import MultiDict
 
 from api.web import search_fields
 from api.web.host_search import HostSearch
-from api.web.search_words import Requirement, Wish
+from api.web.search_query import Requirement, SearchQuery
 from climate.domain.errors import InvalidInput
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
@@ -47,7 +47,7 @@ def test_search_is_read_as_it_was_written(search: HostSearch) -> None:
 
 def test_words_of_the_box_go_before_fields() -> None:
     with Flask(__name__).test_request_context():
-        found = search_fields.read(MultiDict({"hosts": "3", "length": "2h"}), NOW, Wish(hosts=4))
+        found = search_fields.read(MultiDict({"hosts": "3", "length": "2h"}), NOW, SearchQuery(hosts=4))
     assert (found.hosts, found.length, found.earliest) == (4, timedelta(hours=2), NOW)
 
 

@@ -8,7 +8,7 @@ from itsdangerous import BadSignature
 
 from api.web import sessions
 from climate.identity import projects_and_users as accounts
-from climate.identity.audit import SETUP
+from climate.identity.audit_trail import SETUP
 from tests.api.web.page_clients import Browser
 from tests.identity.identity_factory import Place
 

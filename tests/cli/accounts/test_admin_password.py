@@ -2,7 +2,7 @@
 
 import yaml
 
-from climate.cli.accounts import passwords
+from climate.cli.accounts import password_options
 from tests.cli.accounts.conftest import Accounts
 
 
@@ -13,7 +13,7 @@ def test_a_lost_password_is_reset(accounts: Accounts) -> None:
         (accounts.home / name).unlink()
     ran = accounts("admin-password", "reset")
     new = ran.out.strip()
-    assert (ran.code, len(new)) == (0, passwords.LENGTH)
+    assert (ran.code, len(new)) == (0, password_options.LENGTH)
     assert (accounts.signs_in("admin", old), accounts.signs_in("admin", new)) == (False, True)
     assert accounts("project", "list").code == 0
     assert accounts.place.password("admin") == new

@@ -7,7 +7,7 @@ from contextlib import closing, contextmanager
 
 import pytest
 
-from climate.cli.connection.interfaces import Connection
+from climate.cli.connection.http_protocols import Connection
 from climate.cli.connection.loopback import LoopbackConnection
 from climate.cli.connection.remote import RemoteConnection
 from tests.cli.fake_server import Wire

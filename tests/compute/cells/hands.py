@@ -9,11 +9,11 @@ from typing import Any
 from sqlalchemy import Connection, event
 
 from climate.compute import Compute
-from climate.compute.cells.cell import Cell
 from climate.compute.cells.messaging import inbox, outbox
 from climate.compute.cells.messaging.dispatch import Handlers
 from climate.compute.cells.messaging.messages import Message
 from climate.compute.cells.messaging.pipeline import Task
+from climate.compute.cells.models import Cell
 from climate.compute.cells.state.link_cache import Here, Surroundings
 from climate.compute.store.cells.messages import Sent
 from tests.compute.cells.tree import Tree

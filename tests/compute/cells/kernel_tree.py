@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from climate.compute import Compute
-from climate.compute.cells.cell import Cell
 from climate.compute.cells.messaging import messages
 from climate.compute.cells.messaging.dispatch import CellContext, Handlers, first_hops, process
 from climate.compute.cells.messaging.messages import Message, Response
+from climate.compute.cells.models import Cell
 
 CHILDREN: Mapping[str, tuple[str, ...]] = {
     "api-cell": ("child-cell1", "child-cell2", "child-cell3", "child-cell4"),

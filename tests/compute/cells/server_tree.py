@@ -15,7 +15,7 @@ from climate.compute.cells.state import inventory, state
 from climate.compute.models.server import DELETE, Server
 from climate.compute.nodes import services
 from climate.compute.servers import actions
-from climate.compute.servers.interfaces.interfaces import Who
+from climate.compute.servers.interfaces.interfaces import Requester
 from climate.compute.store.cells import servers
 from tests.compute.cells.tree import CellDatabases, Tree, stepping, tree
 from tests.compute.cloud_factory import Place, node
@@ -86,8 +86,8 @@ class ServerTree:
             yield
 
 
-def who(server: Server, project_id: str | None = "demo") -> Who:
-    return Who(server.id, project_id, BY)
+def who(server: Server, project_id: str | None = "demo") -> Requester:
+    return Requester(server.id, project_id, BY)
 
 
 @contextmanager

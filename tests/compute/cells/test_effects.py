@@ -9,11 +9,11 @@ from sqlalchemy import Connection, text
 
 from climate.compute.cells import neighbours
 from climate.compute.cells.builds import scheduler, start
-from climate.compute.cells.cell import Cell
 from climate.compute.cells.errors import Postpone
 from climate.compute.cells.messaging import inbox, outbox, send
 from climate.compute.cells.messaging.dispatch import CellContext, Effect, Handlers
 from climate.compute.cells.messaging.messages import Message
+from climate.compute.cells.models import Cell
 from climate.compute.cells.servers import methods
 from climate.compute.cells.state import state
 from climate.compute.cells.state.link_cache import Here

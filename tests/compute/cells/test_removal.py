@@ -8,8 +8,8 @@ from sqlalchemy import text
 
 from climate.compute.cells import neighbours, removal
 from climate.compute.cells.builds import start
-from climate.compute.cells.cell import Broker, Cell
 from climate.compute.cells.errors import CellInUse, CellNotFound
+from climate.compute.cells.models import Broker, Cell
 from climate.compute.cells.servers import proxy
 from climate.compute.cells.state import state
 from climate.compute.models.server import DELETE

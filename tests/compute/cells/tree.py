@@ -9,11 +9,11 @@ from typing import Any
 
 from climate.compute import Compute
 from climate.compute.cells import neighbours
-from climate.compute.cells.cell import Broker, Cell
 from climate.compute.cells.messaging import inbox, outbox
 from climate.compute.cells.messaging.dispatch import Handlers
 from climate.compute.cells.messaging.messages import TYPES
 from climate.compute.cells.messaging.transport import MemoryTransport
+from climate.compute.cells.models import Broker, Cell
 from climate.compute.cells.options import CellOptions
 from climate.compute.models.node import NodeSpec
 from climate.database.connections import reading

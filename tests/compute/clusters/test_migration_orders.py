@@ -28,7 +28,7 @@ from climate.compute.servers.tasks import task_worker
 from climate.compute.virt import Guest, State
 from climate.compute.virt.guest_volumes import Attached
 from climate.compute.virt.hypervisor_cluster.driver import Find, HypervisorClusterDriver, nowhere
-from climate.compute.virt.hypervisor_cluster.ledger import Ledger
+from climate.compute.virt.hypervisor_cluster.server_placements import Ledger
 from climate.compute.virt.live_migrator import SECRETS, Limits, Order, sealed
 from climate.compute.virt.multi_node import MultiNodeDriver
 from climate.compute.virt.qemu.driver import QemuDriver

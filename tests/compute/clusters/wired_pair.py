@@ -10,8 +10,8 @@ from sqlalchemy import text
 
 from climate.compute import Compute, MachineOptions, drivers
 from climate.compute.clusters.cluster_spec import MemberSpec
+from climate.compute.clusters.networked_driver import HostNetworks
 from climate.compute.clusters.remote_members import Elsewhere
-from climate.compute.clusters.wired_driver import HostNetworks
 from climate.compute.models.node import NodeDefaults, NodeSpec
 from climate.compute.models.server import ACTIVE, Server
 from climate.compute.network.driver.registry import Wires

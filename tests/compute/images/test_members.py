@@ -6,7 +6,7 @@ from uuid import uuid4
 import pytest
 
 from climate.compute.errors import BadRequest, Conflict, NotFound
-from climate.compute.images import members, registry
+from climate.compute.images import image_catalog, members
 from climate.compute.models.image import ACTIVE, PRIVATE, SHARED, Content, Image
 from climate.compute.projects import contents
 from climate.compute.store.projects import images as rows
@@ -16,7 +16,7 @@ from tests.compute.cloud_factory import Place
 
 def made(here: Place, visibility: str = SHARED) -> str:
     image = Image(str(uuid4()), "lent", "owner", "queued", visibility, "raw", "bare", None, None)
-    registry.register(here.compute, image)
+    image_catalog.register(here.compute, image)
     with here.compute.engine.begin() as conn:
         rows.settle(conn, image.id, ACTIVE, here.compute.now(conn), Content(1, "x"))
     return image.id

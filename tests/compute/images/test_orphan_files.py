@@ -5,7 +5,7 @@ from datetime import timedelta
 from pathlib import Path
 from uuid import uuid4
 
-from climate.compute.images import images, orphan_files
+from climate.compute.images import image_data, orphan_files
 from climate.compute.migrations import cold_migration
 from climate.compute.models.image import Image
 from climate.compute.servers import actions
@@ -25,7 +25,7 @@ def aged(path: Path, seconds: float) -> Path:
 def test_old_drafts_and_contents_of_no_image_go(here: Place) -> None:
     image_id = actions.snapshot(here.compute, here.boot_one().id, "copy")
     here.settle()
-    kept = aged(images.content_file(here.compute, image_id), orphan_files.OLD_SECONDS + 60)
+    kept = aged(image_data.content_file(here.compute, image_id), orphan_files.OLD_SECONDS + 60)
     draft = aged(kept.with_name(f"{image_id}.{uuid4().hex}.new"), orphan_files.OLD_SECONDS + 60)
     strange = aged(kept.with_name(str(uuid4())), orphan_files.OLD_SECONDS + 60)
     young = aged(kept.with_name(f"{image_id}.{uuid4().hex}.new"), orphan_files.OLD_SECONDS - 60)
@@ -38,7 +38,7 @@ def test_the_disk_of_a_server_on_its_way_stays(here: Place) -> None:
     cold_migration.migrate(here.compute, server.id)
     with here.compute.engine.connect() as conn:
         (migration,) = migration_lists.listed(conn, {"server_id": server.id}, 1)
-    kept = aged(images.content_file(here.compute, migration.file), orphan_files.OLD_SECONDS + 60)
+    kept = aged(image_data.content_file(here.compute, migration.file), orphan_files.OLD_SECONDS + 60)
     orphan_files.sweep(here.compute)
     assert kept.exists()
     here.settle()
@@ -47,7 +47,7 @@ def test_the_disk_of_a_server_on_its_way_stays(here: Place) -> None:
 
 def test_the_images_of_another_cloud_in_this_home_are_left_alone(here: Place) -> None:
     (here.compute.home / MARK).write_text("another\n", encoding="ascii")
-    theirs = aged(images.content_file(here.compute, str(uuid4())), orphan_files.OLD_SECONDS + 60)
+    theirs = aged(image_data.content_file(here.compute, str(uuid4())), orphan_files.OLD_SECONDS + 60)
     orphan_files.sweep(here.compute)
     assert theirs.exists()
 
@@ -60,7 +60,7 @@ def test_an_upload_whose_process_died_is_given_up(here: Place) -> None:
         now = here.compute.now(conn)
         for image_id in (dead, slow):
             rows.move(conn, image_id, "saving", "saving", now - timedelta(seconds=orphan_files.OLD_SECONDS + 60))
-    images.content_file(here.compute, f"{slow}.{uuid4().hex}.new").touch()
+    image_data.content_file(here.compute, f"{slow}.{uuid4().hex}.new").touch()
     orphan_files.sweep(here.compute)
     assert here.count("compute_images", f"status = 'killed' AND id = '{dead}'") == 1
     assert here.count("compute_images", "status = 'saving'") == 2

@@ -22,11 +22,11 @@ from climate.compute.models.node import NodeSpec
 from climate.compute.models.server import ACTIVE, ERROR, EVACUATE, MIGRATE, REVERT, SHUTOFF, STOP, VERIFY_RESIZE, Server
 from climate.compute.nodes import services
 from climate.compute.servers import actions, properties, resize, sync_states, volume_attachments
-from climate.compute.servers.interfaces.interfaces import Who
+from climate.compute.servers.interfaces.interfaces import Requester
 from climate.compute.servers.tasks import task_worker
 from climate.compute.store.servers import migration_lists
 from climate.compute.virt import Guest, State
-from climate.compute.virt.memory import MemoryDriver
+from climate.compute.virt.in_memory import MemoryDriver
 from tests.compute.cloud_factory import SERVICE, Place, node, place
 
 OTHER = "compute-2"
@@ -466,7 +466,7 @@ def test_a_server_goes_back_from_where_its_volume_has_no_backend(two: Two) -> No
         (two.here.compute.home / "volumes" / "fast").mkdir(parents=True)
     volumes.make(two.here.compute, volumes.Order(pool, 1, "demo", "fast", "ssd", 1), 1)
     volume = volumes.of_pools(two.here.compute, [pool])[0]
-    volume_attachments.attach(two.here.compute, Who(server.id, "demo", BY), volume.id)
+    volume_attachments.attach(two.here.compute, Requester(server.id, "demo", BY), volume.id)
     two.settle()
     if server.service_host == OTHER:
         (two.here.compute.home / "volumes" / "fast").rename(two.here.compute.home / "gone")
@@ -506,7 +506,7 @@ def test_a_host_that_returns_lets_go_of_the_volumes_of_a_server_that_is_elsewher
     volume = volumes.of_pools(two.here.compute, [pool])[0]
     for service in two.services.values():
         (service.home / "volumes" / "local" / volume.id).mkdir(parents=True, exist_ok=True)
-    volume_attachments.attach(two.here.compute, Who(server.id, "demo", BY), volume.id)
+    volume_attachments.attach(two.here.compute, Requester(server.id, "demo", BY), volume.id)
     two.settle()
     old = server.service_host or ""
     data = two.services[old].home / "volumes" / "local" / volume.id / "data"

@@ -16,10 +16,10 @@ from climate.compute.network.allocation.broker_queue import PREFIX, BrokerQueue,
 from climate.compute.network.allocation.bundled_allocator import BookAllocator
 from climate.compute.network.allocation.queue import TASK, AllocationQueue, MemoryQueue
 from climate.embedded import valkey
-from climate.embedded.folder import locked
+from climate.embedded.home import locked
 from tests.compute.network.recorded_network import ONE, TWO, Books
 from tests.workers.cell_stacks import OwnBroker
-from workers import celery_app, safe_transport
+from workers import celery_app, tolerant_transport
 
 
 def asked(there: Books, queue: AllocationQueue) -> Books:
@@ -66,7 +66,7 @@ class Answering:
 
     def run(self) -> None:
         options = {"socket_timeout": 3, "socket_connect_timeout": 2, "global_keyprefix": PREFIX}
-        connection: Any = safe_transport.connect(celery_app.broker_url(self.url), options)
+        connection: Any = tolerant_transport.connect(celery_app.broker_url(self.url), options)
         name = celery_app.network_queue(self.host)
         queue = Queue(name, routing_key=name)  # type: ignore[no-untyped-call]
         with connection, connection.Consumer([queue], callbacks=[self._answer], no_ack=True, accept=["json"]):

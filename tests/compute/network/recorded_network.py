@@ -14,7 +14,7 @@ from climate.compute.models.server import DELETE, Server
 from climate.compute.network import fixed_ips as fixed
 from climate.compute.network import floating_ips, networks
 from climate.compute.network.creation_request import CreationRequest
-from climate.compute.network.driver import Entry, Happened, What
+from climate.compute.network.driver import DhcpAction, DhcpEvent, Entry
 from climate.compute.network.driver.recording import RecordingNetwork
 from climate.compute.network.driver.registry import Wires
 from climate.compute.network.models import Network, Vif
@@ -25,7 +25,7 @@ from climate.compute.servers import actions
 from climate.compute.store.networks import fixed_ips as addresses
 from climate.compute.store.networks import networks as rows
 from climate.compute.store.projects import flavors
-from climate.compute.virt.memory import MemoryDriver
+from climate.compute.virt.in_memory import MemoryDriver
 from tests.compute.cloud_factory import SERVICE, TINY, Place, Rings, empty, node
 from tests.conftest import Clock
 from tests.databases import connected
@@ -110,7 +110,7 @@ class Books:
         """The addresses of a server, in the order of its interfaces."""
         return [str(address) for vif in self.vifs(server_id) for address in vif.addresses]
 
-    def tell(self, what: What, network_id: str, address: str, mac: str, host: str = ONE) -> None:
+    def tell(self, what: DhcpAction, network_id: str, address: str, mac: str, host: str = ONE) -> None:
         """Have a DHCP client do something."""
         self.wire(host).tell(network_id, what, Entry(mac, IPv4Address(address), "", ""))
 
@@ -139,7 +139,7 @@ class Books:
             floating_ips.add(conn, made, IPv4Network(cidr)[0], IPv4Network(cidr)[-1])
             return made
 
-    def note(self, happened: Happened) -> None:
+    def note(self, happened: DhcpEvent) -> None:
         with self.compute.engine.begin() as conn:
             fixed.note(conn, happened, self.compute.now(conn))
 

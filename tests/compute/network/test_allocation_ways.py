@@ -12,7 +12,7 @@ from climate.compute.errors import BadRequest, Conflict, NoMoreAddresses, QuotaE
 from climate.compute.models.server import ERROR
 from climate.compute.nodes import services
 from climate.compute.servers.interfaces import interfaces
-from climate.compute.servers.interfaces.interfaces import Who
+from climate.compute.servers.interfaces.interfaces import Requester
 from climate.compute.store.projects import quotas
 from tests.compute.cloud_factory import HUGE
 from tests.compute.network import allocation_queues
@@ -51,8 +51,8 @@ def way(request: pytest.FixtureRequest, cloud: Cloud) -> Iterator[Callable[..., 
         assert made[0].wrong() == []
 
 
-def who(server_id: str) -> Who:
-    return Who(server_id, "demo", {"project_id": "demo", "user_id": "dora", "request_id": "req-1"})
+def who(server_id: str) -> Requester:
+    return Requester(server_id, "demo", {"project_id": "demo", "user_id": "dora", "request_id": "req-1"})
 
 
 def test_each_server_gets_the_first_free_address_of_each_network(way: Callable[..., Books]) -> None:

@@ -12,8 +12,8 @@ from climate.compute.errors import Conflict, NotFound
 from climate.compute.network import floating_ips
 from climate.compute.nodes import services
 from climate.compute.servers.interfaces import interfaces
-from climate.compute.servers.interfaces.interfaces import Who
-from climate.compute.store.networks import lent_floating_ips
+from climate.compute.servers.interfaces.interfaces import Requester
+from climate.compute.store.networks import reserved_floating_ips
 from tests.compute.network.conftest import Cloud
 from tests.compute.network.recorded_network import Books
 from tests.system.stack import await_so
@@ -37,7 +37,7 @@ def test_what_came_with_a_server_goes_with_it_and_is_kept_by_nobody(cloud: Cloud
         found = floating_ips.by_address(conn, "192.0.2.1")
         with pytest.raises(Conflict, match="delete the server"):
             floating_ips.disassociate(conn, found, there.clock.time)
-    interfaces.unplug(there.compute, Who(server.id, None, BY), there.vifs(server.id)[0].id)
+    interfaces.unplug(there.compute, Requester(server.id, None, BY), there.vifs(server.id)[0].id)
     assert there.place.count("compute_floating_addresses", "project_id IS NOT NULL OR auto_assigned") == 0
     assert there.wrong() == []
 
@@ -49,7 +49,7 @@ def test_a_floating_address_that_moves_away_stays_where_it_went_when_its_old_int
     servers = there.boot(2)
     old, new = (there.fixed(server.id)[0] for server in servers)
     got = there.floating(fixed_address=old)
-    taken = (there.compute, Who(servers[0].id, None, BY), there.vifs(servers[0].id)[0].id)
+    taken = (there.compute, Requester(servers[0].id, None, BY), there.vifs(servers[0].id)[0].id)
     with ThreadPoolExecutor(1) as threads:
         with there.compute.engine.begin() as conn:
             floating_ips.disassociate(conn, floating_ips.get(conn, got.id), there.clock.time)
@@ -66,7 +66,7 @@ def test_a_floating_address_that_moves_away_stays_where_it_went_when_its_old_int
 ADDITIONS: list[Callable[[Books, Connection, str], object]] = [
     lambda there, conn, pool: floating_ips.add(conn, pool, ONE, ONE),
     lambda there, conn, pool: floating_ips.allocate_this(conn, "demo", pool, there.clock.time, address=str(ONE)),
-    lambda there, conn, pool: lent_floating_ips.lend(conn, loan(pool)),
+    lambda there, conn, pool: reserved_floating_ips.lend(conn, loan(pool)),
 ]
 
 

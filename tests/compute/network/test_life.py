@@ -18,7 +18,7 @@ from sqlalchemy import text
 
 from climate.compute.errors import Conflict, NetworkError, NoMoreAddresses, NotFound
 from climate.compute.network import fixed_ips, floating_ips
-from climate.compute.network.driver import What
+from climate.compute.network.driver import DhcpAction
 from climate.compute.store.networks import floating_ips as floating_rows
 from tests.compute.network.recorded_network import ONE, TWO, Books, books
 from tests.conftest import Clock
@@ -53,7 +53,7 @@ class Life(RuleBasedStateMachine):
         super().__init__()
         self.servers: dict[str, tuple[str, list[str]]] = {}
         """Server -> its project, and the addresses that it has been given."""
-        self.told: list[tuple[What, str, str, str]] = []
+        self.told: list[tuple[DhcpAction, str, str, str]] = []
         self.closing = ExitStack()
         self.there: Books
 
@@ -100,8 +100,8 @@ class Life(RuleBasedStateMachine):
     def _server(self, which: int) -> str:
         return sorted(self.servers)[which % len(self.servers)]
 
-    @rule(what=st.sampled_from(list(What)), which=ANY, mac=ANY, host=st.sampled_from(HOSTS), forged=st.booleans())
-    def client(self, what: What, which: int, mac: int, host: str, forged: bool) -> None:
+    @rule(what=st.sampled_from(list(DhcpAction)), which=ANY, mac=ANY, host=st.sampled_from(HOSTS), forged=st.booleans())
+    def client(self, what: DhcpAction, which: int, mac: int, host: str, forged: bool) -> None:
         """A DHCP client does something with an address: its own, or with the MAC of anybody."""
         with self.there.compute.engine.connect() as conn:
             query = "SELECT network_id::text, host(address), mac FROM compute_addresses ORDER BY mac IS NULL, address"

@@ -6,7 +6,7 @@ import pytest
 
 from climate.compute.errors import BadRequest, ComputeError, Conflict, NoMoreAddresses, NotFound, QuotaExceeded
 from climate.compute.network import ports
-from climate.compute.network.driver import What
+from climate.compute.network.driver import DhcpAction
 from climate.compute.network.ports import FixedIp, NewPort
 from climate.compute.store.networks import ports as rows
 from climate.compute.store.networks.ports import Port
@@ -113,7 +113,7 @@ def test_an_address_that_a_client_leased_waits_for_it_after_its_port(cloud: Clou
     there = cloud(manager="flat_dhcp")
     (network,) = there.served("private", "10.0.0.0/28")
     leased, other = created(there, network.id), created(there, network.id)
-    there.tell(What.LEASED, network.id, leased.addresses[0], leased.mac)
+    there.tell(DhcpAction.LEASED, network.id, leased.addresses[0], leased.mac)
     there.tend()
     deleted(there, leased)
     deleted(there, other)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from climate.compute.network.driver import Link, What
+from climate.compute.network.driver import DhcpAction, Link
 from climate.compute.network.linux.daemons.dhcp_events import AT_ONCE, Spool
 from climate.compute.network.render import dnsmasq
 
@@ -36,7 +36,7 @@ def test_what_clients_do_is_reported_in_order_until_it_is_forgotten(files: dnsma
         assert called(files, action, "02:16:3e:33:44:55", "10.0.0.3", "vm1") == ""
     spool = Spool(files.spool)
     events = spool.read()
-    assert [event.what for event in events] == [What.LEASED, What.RENEWED, What.RELEASED]
+    assert [event.what for event in events] == [DhcpAction.LEASED, DhcpAction.RENEWED, DhcpAction.RELEASED]
     assert {(event.network_id, event.mac, event.address) for event in events} == {
         ("net-1", "02:16:3e:33:44:55", IPv4Address("10.0.0.3"))
     }
@@ -73,7 +73,7 @@ def test_what_cannot_be_understood_is_logged_and_dropped(
 ) -> None:
     called(files, "add", "02:16:3e:33:44:55", "10.0.0.3")
     (files.spool / "0-broken").write_bytes(text)
-    assert [event.what for event in Spool(files.spool).read()] == [What.LEASED]
+    assert [event.what for event in Spool(files.spool).read()] == [DhcpAction.LEASED]
     assert "0-broken" in caplog.text
     assert not (files.spool / "0-broken").exists()
 

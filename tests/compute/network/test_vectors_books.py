@@ -18,7 +18,7 @@ from climate.compute.errors import (
 )
 from climate.compute.metadata import nw_info
 from climate.compute.network import fixed_ips, floating_ips, ipv6, mac_addresses, subnetting
-from climate.compute.network.driver import What
+from climate.compute.network.driver import DhcpAction
 from climate.compute.network.models import Network, Vif
 from climate.compute.store.projects import quotas
 from tests.compute.network.conftest import Cloud
@@ -108,7 +108,7 @@ def leased(there: Books) -> tuple[str, str, Vif]:
     """A server whose address is leased: its id, the address, its interface."""
     server = there.boot()[0]
     vif, address = there.vifs(server.id)[0], there.fixed(server.id)[0]
-    there.tell(What.LEASED, vif.network.id, address, vif.mac)
+    there.tell(DhcpAction.LEASED, vif.network.id, address, vif.mac)
     there.settle()
     assert there.row(address) == (True, True, True)
     return server.id, address, vif
@@ -122,7 +122,7 @@ def test_nw_8_an_address_is_its_servers_until_it_is_released(cloud: Cloud) -> No
     there.settle()
     assert there.row(address) == (True, False, True)
     assert there.fixed(there.boot()[0].id) == ["10.0.0.3"]
-    there.tell(What.RELEASED, network.id, address, vif.mac)
+    there.tell(DhcpAction.RELEASED, network.id, address, vif.mac)
     there.settle()
     assert there.row(address) == (False, False, False)
     assert there.fixed(there.boot()[0].id) == [address] == ["10.0.0.2"]

@@ -21,7 +21,7 @@ from climate.compute.nodes.nodes_file import NodesFile
 from climate.compute.reservations import pools
 from climate.compute.servers import actions, local_delete
 from climate.compute.servers.tasks import task_worker
-from climate.compute.virt.memory import MemoryDriver
+from climate.compute.virt.in_memory import MemoryDriver
 from climate.compute.virt.multi_node import MultiNodeDriver
 from climate.database.connections import reading
 from tests.compute.cloud_factory import DOWN_SECONDS, HALF, SERVICE, Place, node, place

@@ -20,7 +20,7 @@ from climate.compute.scheduler.placement_plan import Plan
 from climate.compute.scheduler.scheduler_parts import Rules
 from climate.compute.scheduler.weighers import RAM
 from climate.compute.servers.tasks import task_worker
-from climate.compute.virt.memory import MemoryDriver
+from climate.compute.virt.in_memory import MemoryDriver
 from tests.compute.cloud_factory import HALF, TINY, Place, node, place
 from tests.lock_waits import await_blocked
 

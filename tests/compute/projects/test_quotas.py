@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from climate.compute.audit import Change
+from climate.compute.audit_trail import Change
 from climate.compute.errors import BadRequest, QuotaExceeded
 from climate.compute.projects import quotas
 from tests.compute.cloud_factory import Place

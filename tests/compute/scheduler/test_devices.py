@@ -8,7 +8,7 @@ import pytest
 from climate.compute.errors import BadRequest, NoValidHost
 from climate.compute.models.flavor import Flavor
 from climate.compute.models.request import Spec
-from climate.compute.placement.flavor_demands import Demand, GuestCell, demand_of
+from climate.compute.placement.numa_and_pci_requests import Demand, GuestCell, demand_of
 from climate.compute.scheduler.filtering.scheduler import select
 from climate.compute.scheduler.filters.devices import NUMA, PCI
 from climate.compute.scheduler.hosts.numa import fit

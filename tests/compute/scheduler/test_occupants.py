@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from climate.compute.models.request import Spec
-from climate.compute.placement.occupants import Occupants
+from climate.compute.placement.server_owners import Occupants
 from climate.compute.scheduler.distributed.costs import SAME_USER
 from climate.compute.scheduler.distributed.least_cost import least_cost
 from climate.compute.scheduler.filtering.scheduler import select

@@ -19,7 +19,7 @@ from climate.compute.servers import actions, create
 from climate.compute.store.clock import database_time
 from climate.compute.store.networks import networks as network_rows
 from climate.compute.virt import Guest
-from climate.compute.virt.memory import MemoryDriver
+from climate.compute.virt.in_memory import MemoryDriver
 from tests.compute import network_factory
 from tests.compute.cloud_factory import HALF, HUGE, Place, node, place, request
 

@@ -5,12 +5,12 @@ from dataclasses import replace
 import pytest
 
 from climate.compute.errors import BadRequest, Busy, Conflict, NotFound, VirtError
-from climate.compute.images import images
+from climate.compute.images import image_data
 from climate.compute.models.server import ACTIVE, ERROR, RESCUED, START, STOP, UNRESCUE
 from climate.compute.servers import actions, rebuild, sync_states
 from climate.compute.servers.rebuild import Rebuilt
 from climate.compute.virt import Guest
-from climate.compute.virt.memory import MemoryDriver
+from climate.compute.virt.in_memory import MemoryDriver
 from tests.compute.cloud_factory import Place
 
 NOBODY = "00000000-0000-4000-8000-000000000000"
@@ -48,11 +48,11 @@ def test_a_rescued_server_runs_from_the_image_and_then_from_its_own(here: Place)
     for image_id, used in ((other, other), (None, own)):
         rescued(here, server.id, image_id)
         assert here.look(server.id).status == RESCUED
-        assert (driver.ran[-1].rescued, driver.ran[-1].image) == (True, images.content_file(here.compute, used))
+        assert (driver.ran[-1].rescued, driver.ran[-1].image) == (True, image_data.content_file(here.compute, used))
         actions.ask(here.compute, server.id, UNRESCUE)
         here.settle()
         assert here.look(server.id).status == ACTIVE
-        assert (driver.ran[-1].rescued, driver.ran[-1].image) == (False, images.content_file(here.compute, own))
+        assert (driver.ran[-1].rescued, driver.ran[-1].image) == (False, image_data.content_file(here.compute, own))
 
 
 def test_a_rescue_that_fails_leaves_a_server_that_starts_again(here: Place) -> None:

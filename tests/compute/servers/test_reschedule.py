@@ -13,7 +13,7 @@ from climate.compute.models.server import ACTIVE, DELETE, ERROR, RESERVED, WAKE,
 from climate.compute.placement import decisions
 from climate.compute.scheduler.scheduler_parts import Options
 from climate.compute.servers import actions, create, reschedule
-from climate.compute.virt.memory import MemoryDriver
+from climate.compute.virt.in_memory import MemoryDriver
 from tests.compute.cloud_factory import HALF, SERVICE, Place, node, place, request
 
 

@@ -12,7 +12,7 @@ from climate.compute.models.server import ACTIVE, DELETE, ERROR, REVERT, SHUTOFF
 from climate.compute.nodes.services import IMAGE_ID
 from climate.compute.servers import actions, resize
 from climate.compute.servers.interfaces import interfaces
-from climate.compute.servers.interfaces.interfaces import Who
+from climate.compute.servers.interfaces.interfaces import Requester
 from climate.compute.store.projects import images, quotas
 from climate.compute.store.servers import servers
 from climate.compute.virt import Guest
@@ -140,7 +140,7 @@ def test_a_flavor_that_is_too_small_for_the_image_is_refused(here: Place) -> Non
 
 def test_an_address_that_is_added_meanwhile_does_not_get_in_the_way(here: Place) -> None:
     server = here.boot_one()
-    added = (here.compute, Who(server.id, "demo", BY), server.addresses[0].network_id)
+    added = (here.compute, Requester(server.id, "demo", BY), server.addresses[0].network_id)
     with ThreadPoolExecutor(1) as threads:
         with here.compute.engine.begin() as conn:
             quotas.lock_limits(conn, server.project_id)

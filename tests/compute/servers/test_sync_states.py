@@ -30,10 +30,10 @@ from climate.compute.models.server import (
 )
 from climate.compute.nodes import nodes_file, services
 from climate.compute.nodes.nodes_file import NodesFile
-from climate.compute.servers import actions, create, guests, sync_states
+from climate.compute.servers import actions, create, guest_conversion, sync_states
 from climate.compute.virt import State
 from climate.compute.virt.guest_folders import CONSOLE_BYTES, LOG_BYTES
-from climate.compute.virt.memory import MemoryDriver
+from climate.compute.virt.in_memory import MemoryDriver
 from climate.compute.virt.multi_node import MultiNodeDriver
 from climate.compute.virt.process import ProcessDriver
 from tests.compute.cloud_factory import SERVICE, Place, node, place, request
@@ -130,7 +130,7 @@ def test_a_killed_guest_is_a_server_that_is_shut_off(real: Place) -> None:
 def test_a_reserved_server_that_was_started_by_hand_is_prepared_anew(real: Place) -> None:
     server = create.reserve(real.compute, request(), str(uuid4()))
     real.settle()
-    real.driver.run(guests.guest(real.compute, server))
+    real.driver.run(guest_conversion.guest(real.compute, server))
     started = process(real, server.id)
     tend(real)
     assert real.look(server.id).task == "reserving"
@@ -164,7 +164,7 @@ def test_a_suspended_server_whose_guest_is_gone_is_shut_off(real: Place) -> None
 def test_a_server_that_runs_though_it_is_shut_off_is_stopped(real: Place) -> None:
     server = real.boot_one()
     ask(real, server.id, STOP)
-    real.driver.run(guests.guest(real.compute, server))
+    real.driver.run(guest_conversion.guest(real.compute, server))
     tend(real)
     assert (real.look(server.id).status, real.look(server.id).task) == (SHUTOFF, STOP)
     real.settle()
@@ -217,7 +217,7 @@ def test_a_server_whose_node_is_gone_can_be_deleted(real: Place) -> None:
 def test_what_belongs_to_no_server_is_cleared_away_in_this_cloud_only(real: Place) -> None:
     kept = real.boot_one()
     tend(real)
-    stray = replace(guests.guest(real.compute, kept), id=str(uuid4()))
+    stray = replace(guest_conversion.guest(real.compute, kept), id=str(uuid4()))
     real.driver.run(stray)
     tend(real)
     assert set(real.driver.states()) == {kept.id}

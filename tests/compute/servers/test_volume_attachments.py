@@ -12,10 +12,10 @@ from climate.compute import volume_directory, volumes
 from climate.compute.errors import Busy, Conflict, NotFound, VirtError
 from climate.compute.models.server import DELETE, SHELVED_OFFLOADED, SHUTOFF, START, STOP
 from climate.compute.servers import actions, volume_attachments
-from climate.compute.servers.interfaces.interfaces import Who
+from climate.compute.servers.interfaces.interfaces import Requester
 from climate.compute.store.projects.volumes import Volume
 from climate.compute.virt import Guest
-from climate.compute.virt.memory import MemoryDriver
+from climate.compute.virt.in_memory import MemoryDriver
 from climate.compute.volume_directory import Directory
 from tests.compute.cloud_factory import Place, node, place
 
@@ -56,8 +56,8 @@ def look(here: Place, volume: Volume) -> Volume:
     return volumes.get(here.compute, volume.id, None)
 
 
-def who(server_id: str, project_id: str | None = "demo") -> Who:
-    return Who(server_id, project_id, {"project_id": "demo", "user_id": "dora", "request_id": "req-1"})
+def who(server_id: str, project_id: str | None = "demo") -> Requester:
+    return Requester(server_id, project_id, {"project_id": "demo", "user_id": "dora", "request_id": "req-1"})
 
 
 def test_attached_and_detached(here: Place) -> None:

@@ -16,10 +16,10 @@ from climate.compute.clusters.cluster_spec import CLUSTER, ClusterSpec, MemberSp
 from climate.compute.linux import processes as pids
 from climate.compute.models.node import NodeSpec
 from climate.compute.virt import Guest, Interface, State, VirtDriver
-from climate.compute.virt.containers.driver import Bubble
+from climate.compute.virt.containers.driver import BubblewrapContainer
 from climate.compute.virt.guest_folders import MARK, Homes
 from climate.compute.virt.hypervisor_cluster.driver import HypervisorClusterDriver
-from climate.compute.virt.memory import MemoryDriver
+from climate.compute.virt.in_memory import MemoryDriver
 from climate.compute.virt.multi_node import MultiNodeDriver
 from climate.compute.virt.process import ProcessDriver
 from climate.compute.virt.qemu.driver import QemuDriver
@@ -211,7 +211,7 @@ def qemu(folder: Path) -> Subject:
 
 def container(folder: Path) -> Subject:
     def make() -> ProcessDriver:
-        return ProcessDriver(folder / "containers", Bubble(), stop_seconds=2)
+        return ProcessDriver(folder / "containers", BubblewrapContainer(), stop_seconds=2)
 
     return Subject(make(), make, make().homes)
 

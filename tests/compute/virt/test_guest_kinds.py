@@ -9,7 +9,7 @@ import pytest
 from climate.compute.models.node import NodeSpec
 from climate.compute.scheduler.filters import images
 from climate.compute.virt import VirtDriver
-from climate.compute.virt.containers.driver import Bubble
+from climate.compute.virt.containers.driver import BubblewrapContainer
 from climate.compute.virt.multi_node import MultiNodeDriver
 from climate.compute.virt.process import ProcessDriver
 from climate.compute.virt.qemu.driver import QemuDriver
@@ -20,7 +20,7 @@ HERE = Path("/nonexistent")
 PLAIN = NodeSpec("a", 8, 8192, 100)
 MEMBERS: dict[str, VirtDriver] = {
     "process": ProcessDriver(HERE),
-    "container": ProcessDriver(HERE, Bubble()),
+    "container": ProcessDriver(HERE, BubblewrapContainer()),
     "tcg": QemuDriver(HERE, "tcg"),
     "kvm": QemuDriver(HERE, "kvm"),
 }

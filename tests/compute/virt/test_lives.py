@@ -7,7 +7,7 @@ from uuid import uuid4
 
 import pytest
 
-from climate.compute.images import images
+from climate.compute.images import image_data
 from climate.compute.models.flavor import Flavor
 from climate.compute.models.server import (
     ACTIVE,
@@ -81,7 +81,7 @@ def test_a_server_lives_through_everything(cloud: Place, subject: Subject, tmp_p
         actions.ask(cloud.compute, one, DELETE)
     cloud.settle()
     assert subject.driver.states() == {}
-    assert (images.content_file(cloud.compute, image_id)).stat().st_size > 0
+    assert (image_data.content_file(cloud.compute, image_id)).stat().st_size > 0
 
 
 def test_a_restart_of_the_service_adopts_what_runs_and_notices_what_died(cloud: Place, subject: Subject) -> None:

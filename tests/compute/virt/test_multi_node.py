@@ -9,7 +9,7 @@ import structlog
 from climate.compute.errors import VirtError
 from climate.compute.models.node import NodeSpec
 from climate.compute.virt import Guest, State, Wiring
-from climate.compute.virt.memory import MemoryDriver
+from climate.compute.virt.in_memory import MemoryDriver
 from climate.compute.virt.multi_node import MultiNodeDriver
 from tests.compute.cloud_factory import node
 

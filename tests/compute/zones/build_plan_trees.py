@@ -10,7 +10,7 @@ from sqlalchemy import make_url, text
 
 from climate.compute import Compute
 from climate.compute.nodes.services import IMAGE_ID
-from climate.compute.scheduler.hosts.snapshot_cache import Roster
+from climate.compute.scheduler.hosts.snapshot_cache import SnapshotCache
 from climate.compute.zones.builds import builds, provisioning
 from climate.store.tables.leases import leases
 from tests.compute.zones import tree as trees
@@ -65,7 +65,7 @@ def cleared(tree: Tree) -> Tree:
             for statement in CLEAR:
                 conn.execute(text(statement))
             empty(conn, LEASES)
-        object.__setattr__(zone.deployment, "compute", replace(zone.compute, roster=Roster()))
+        object.__setattr__(zone.deployment, "compute", replace(zone.compute, roster=SnapshotCache()))
         zone.people.clear()
     tree.asked.clear()
     return tree

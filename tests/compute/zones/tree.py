@@ -17,7 +17,7 @@ from climate.compute import Compute
 from climate.compute.nodes import services
 from climate.compute.nodes.services import IMAGE_ID
 from climate.compute.store.tables import metadata as compute_tables
-from climate.compute.virt.memory import MemoryDriver
+from climate.compute.virt.in_memory import MemoryDriver
 from climate.compute.zones import registry
 from climate.compute.zones.http.transport import Outcome, Talk, Transport
 from climate.compute.zones.models import ChildZone

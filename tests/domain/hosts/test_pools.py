@@ -10,7 +10,7 @@ import pytest
 
 from climate.domain import facts
 from climate.domain.errors import IllegalMove
-from climate.domain.events import lease_events
+from climate.domain.events import event_transitions
 from climate.domain.facts import HostMoved, HostSwitched
 from climate.domain.hosts import pools
 from climate.domain.hosts.pools import (
@@ -51,14 +51,16 @@ def moves(what: Transition, *places: HostPlace, **more: Any) -> dict[int, HostMo
 def started(**terms: object) -> Transition:
     running = claimed(lease(**terms), "start_lease", PERIOD.start)
     return transition(
-        running, after(running, *lease_events.finish(running, running.event(lease_events.EventKind.START).id, NOON))
+        running,
+        after(running, *event_transitions.finish(running, running.event(event_transitions.EventKind.START).id, NOON)),
     )
 
 
 def ended(**terms: object) -> Transition:
     running = claimed(started(**terms).after, "end_lease", PERIOD.end, 2)
     return transition(
-        running, after(running, *lease_events.finish(running, running.event(lease_events.EventKind.END).id, NOON))
+        running,
+        after(running, *event_transitions.finish(running, running.event(event_transitions.EventKind.END).id, NOON)),
     )
 
 
@@ -130,9 +132,11 @@ def test_an_end_leaves_hosts_alone_that_are_allocated_to_others() -> None:
 
 def test_an_end_that_was_not_carried_out_moves_nothing() -> None:
     known = lease()
-    assert moves(transition(known, after(known, *lease_events.delete(known, NOON))), place()) == {}
+    assert moves(transition(known, after(known, *event_transitions.delete(known, NOON))), place()) == {}
     running = claimed(started().after, "end_lease", PERIOD.end, 2)
-    failed = after(running, lease_events.fail(running, running.event(lease_events.EventKind.END).id, NOON, "broken"))
+    failed = after(
+        running, event_transitions.fail(running, running.event(event_transitions.EventKind.END).id, NOON, "broken")
+    )
     assert moves(transition(running, failed), place()) == {}
 
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from climate.domain.hosts.pools import Deadline, HostPlace, OnEnd, Pool
-from climate.domain.hosts.recycling import NextAction, Stay, next_action
+from climate.domain.hosts.recycling import NextAction, RecyclingHost, next_action
 from tests.domain.lease_factory import HOUR, NOON
 
 LEAD = timedelta(minutes=2)
@@ -19,8 +19,8 @@ def place(until: datetime | None = None) -> HostPlace:
     return HostPlace(1, UUID(int=1), "h1", Pool.RECYCLING, NOON, until=until)
 
 
-def stay(on_end: OnEnd = OnEnd.RECYCLE, until: datetime | None = None, **more: object) -> Stay:
-    return Stay(place(until), on_end, **more)  # type: ignore[arg-type]
+def stay(on_end: OnEnd = OnEnd.RECYCLE, until: datetime | None = None, **more: object) -> RecyclingHost:
+    return RecyclingHost(place(until), on_end, **more)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -34,7 +34,7 @@ def stay(on_end: OnEnd = OnEnd.RECYCLE, until: datetime | None = None, **more: o
         (stay(OnEnd.TERMINATE, NOON + HOUR, over=True), NOON),
     ],
 )
-def test_deadline(one: Stay, expected: datetime | None) -> None:
+def test_deadline(one: RecyclingHost, expected: datetime | None) -> None:
     assert one.deadline(LEAD) == expected
 
 
@@ -53,12 +53,12 @@ def test_deadline(one: Stay, expected: datetime | None) -> None:
         (stay(OnEnd.TERMINATE, NOON + HOUR, over=False), HOUR - LEAD, NextAction.WAIT),
     ],
 )
-def test_what_is_done(one: Stay, later: timedelta, expected: NextAction) -> None:
+def test_what_is_done(one: RecyclingHost, later: timedelta, expected: NextAction) -> None:
     assert next_action(one, 1, LEAD, NOON + later) is expected
 
 
 STAYS = st.builds(
-    Stay,
+    RecyclingHost,
     place=TIMES.map(place),
     on_end=st.sampled_from(OnEnd),
     policy=st.sampled_from(Deadline),
@@ -69,7 +69,7 @@ STAYS = st.builds(
 
 @given(STAYS, st.integers(0, 2), st.timedeltas(-HOUR, 9 * HOUR))
 def test_nothing_is_deleted_before_the_deadline_and_an_empty_host_never_waits(
-    one: Stay, servers: int, later: timedelta
+    one: RecyclingHost, servers: int, later: timedelta
 ) -> None:
     now = NOON + later
     done, deadline = next_action(one, servers, LEAD, now), one.deadline(LEAD)

@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from climate.domain.errors import Conflict, IllegalMove, InvalidInput
-from climate.domain.events import lease_events
+from climate.domain.events import event_transitions
 from climate.domain.planning import holds
 from climate.domain.status import UNDONE, EventKind, LeaseStatus
 from tests.domain.lease_factory import HOUR, NOON, PERIOD, after, claimed, lease
@@ -20,12 +20,12 @@ def test_a_hold_is_confirmed_before_its_expiry_or_never() -> None:
         holds.confirm(known, "", HELD_UNTIL)
     begun = claimed(known, EventKind.EXPIRE, HELD_UNTIL)
     assert begun.status is LeaseStatus.HELD
-    back = after(begun, lease_events.fall_short(begun, begun.events[0].id, HELD_UNTIL, "worker lost", 0.5))
+    back = after(begun, event_transitions.fall_short(begun, begun.events[0].id, HELD_UNTIL, "worker lost", 0.5))
     for late in (begun, back):  # an hour early: the clock of the database was put back
         with pytest.raises(Conflict, match="expired"):
             holds.confirm(late, "", HELD_UNTIL - HOUR)
     with pytest.raises(IllegalMove, match="cannot be given up"):
-        lease_events.fail(begun, begun.events[0].id, HELD_UNTIL, "broken")
+        event_transitions.fail(begun, begun.events[0].id, HELD_UNTIL, "broken")
     with pytest.raises(Conflict, match="is PENDING, not HELD"):
         holds.confirm(lease(), "", NOON)
     confirmed = after(known, holds.confirm(known, "key", HELD_UNTIL - timedelta(seconds=1)))
@@ -36,7 +36,7 @@ def test_the_end_of_a_hold_is_tried_without_end() -> None:
     known = lease(hold_until=HELD_UNTIL)
     for token in range(1, 100):
         known = claimed(known, EventKind.EXPIRE, HELD_UNTIL, token)
-        known = after(known, lease_events.fall_short(known, known.events[0].id, HELD_UNTIL, "worker lost", 0.5))
+        known = after(known, event_transitions.fall_short(known, known.events[0].id, HELD_UNTIL, "worker lost", 0.5))
     assert known.events[0].status is UNDONE
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from climate.domain import lease_health
 from climate.domain.errors import Conflict
-from climate.domain.events import lease_events
+from climate.domain.events import event_transitions
 from climate.domain.facts import Fact, Hold, LeaseRescheduled, PlannedReservation, ReservationChanged
 from climate.domain.lease import Lease, fold
 from climate.domain.period import Period
@@ -138,7 +138,7 @@ def test_a_sub_lease_holds_its_hosts_until_they_are_returned() -> None:
     returned = after(lease, SubleaseReturned(START + HOUR))
     assert (returned.owes_hosts, returned.hold_state) == (False, HoldState.RELEASED)
     planned = sub(2, 3)
-    deleted = after(planned, *lease_events.delete(planned, NOON))
+    deleted = after(planned, *event_transitions.delete(planned, NOON))
     assert (deleted.gone, deleted.hold_state) == (True, HoldState.ACTIVE)
 
 

@@ -13,7 +13,7 @@ from werkzeug.test import TestResponse
 
 from climate.identity import projects_and_users as directory
 from climate.identity import roles
-from climate.identity.audit import SETUP
+from climate.identity.audit_trail import SETUP
 from climate.identity.authentication.passwords import Passwords
 from climate.identity.authentication.sign_in import GUESSED, network_of
 from climate.identity.projects_and_users import NewUser

@@ -14,12 +14,12 @@ from sqlalchemy import text
 
 from climate.domain.errors import NotAuthenticated
 from climate.identity import projects_and_users as directory
-from climate.identity.audit import SETUP
+from climate.identity.audit_trail import SETUP
 from climate.identity.authentication import sign_in
 from climate.identity.authentication.revocation_cache import TIDY, View, Watch
 from climate.identity.authentication.tokens import MOST_CACHED, Grant, GrantCache, seal, unseal
 from climate.identity.keys import KEPT, KeyRing
-from climate.identity.models import Who
+from climate.identity.models import NameOrId
 from climate.identity.store import revocations
 from climate.identity.store.revocations import TOKEN
 from climate.settings import Settings
@@ -239,7 +239,7 @@ def test_a_token_created_from_one_that_was_given_back_is_refused_too(here: Place
 def test_a_token_is_not_exchanged_past_a_change_that_this_process_has_not_looked_at(here: Place) -> None:
     other, now = here.identity, [0.0]
     behind = replace(other, watch=Watch(other.engine, clock=lambda: now[0]))
-    old = sign_in.by_password(other, Who(name="demo"), here.password("demo"), None, "192.0.2.1")
+    old = sign_in.by_password(other, NameOrId(name="demo"), here.password("demo"), None, "192.0.2.1")
     behind.watch.check(old)
     directory.change_user(other, SETUP, old.user_id, {"password": "another-password"})
     behind.watch.check(old)
@@ -266,7 +266,7 @@ def test_what_was_known_is_not_fresh_while_a_new_look_is_under_way(here: Place) 
 
 
 def test_a_token_exchanged_very_often_ends_with_the_first_one(here: Place) -> None:
-    first = last = sign_in.by_password(here.identity, Who(name="demo"), here.password("demo"), None, "192.0.2.1")
+    first = last = sign_in.by_password(here.identity, NameOrId(name="demo"), here.password("demo"), None, "192.0.2.1")
     for _ in range(12):
         last = sign_in.by_token(here.identity, last, None)
     assert len(last.audit_ids) == len(set(last.audit_ids)) == 9

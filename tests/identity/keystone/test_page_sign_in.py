@@ -7,8 +7,8 @@ from climate.domain.errors import NotAuthenticated, TooManyAttempts, Unavailable
 from climate.identity import build
 from climate.identity.authentication import page_sign_in
 from climate.identity.authentication.sign_in import PER_LOGIN
+from climate.identity.context import Identity
 from climate.identity.keystone.service import KeystoneIdentity
-from climate.identity.service import Identity
 from climate.identity.store.tables import metadata
 from climate.settings import Settings
 from tests.databases import create_tables

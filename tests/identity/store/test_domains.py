@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import Connection
 from sqlalchemy.exc import IntegrityError
 
-from climate.identity.models import DEFAULT_DOMAIN, Domain, Project, User, Who
+from climate.identity.models import DEFAULT_DOMAIN, Domain, NameOrId, Project, User
 from climate.identity.store import assignments, domains, projects, users
 from climate.identity.store.assignments import Holder
 from tests.identity.identity_factory import Place
@@ -38,16 +38,19 @@ def conn(here: Place) -> Iterator[Connection]:
     ("domain", "suffix"),
     [
         (None, "0"),
-        (Who(id="default"), "0"),
-        (Who(name="DEFAULT"), "0"),
-        (Who(id="d"), "1"),
-        (Who(name="lab"), "1"),
-        (Who(name="other"), None),
-        (Who(id="other"), None),
+        (NameOrId(id="default"), "0"),
+        (NameOrId(name="DEFAULT"), "0"),
+        (NameOrId(id="d"), "1"),
+        (NameOrId(name="lab"), "1"),
+        (NameOrId(name="other"), None),
+        (NameOrId(id="other"), None),
     ],
 )
-def test_a_name_is_looked_up_in_its_domain(conn: Connection, domain: Who | None, suffix: str | None) -> None:
-    found = users.find(conn, Who(name="ada", domain=domain)), projects.find(conn, Who(name="p", domain=domain))
+def test_a_name_is_looked_up_in_its_domain(conn: Connection, domain: NameOrId | None, suffix: str | None) -> None:
+    found = (
+        users.find(conn, NameOrId(name="ada", domain=domain)),
+        projects.find(conn, NameOrId(name="p", domain=domain)),
+    )
     assert [one and one.id for one in found] == ([f"u{suffix}", f"p{suffix}"] if suffix else [None, None])
 
 
@@ -69,7 +72,7 @@ def test_the_default_domain_is_found_without_a_row(conn: Connection) -> None:
 
 def test_a_disabled_domain_disables_its_users_and_projects(conn: Connection) -> None:
     def states() -> list[object]:
-        found = [users.for_sign_in(conn, Who(id=f"u{suffix}")) for suffix in "01"]
+        found = [users.for_sign_in(conn, NameOrId(id=f"u{suffix}")) for suffix in "01"]
         return [
             [one[0].enabled for one in found if one],
             [assignments.is_active_member(conn, f"u{suffix}", f"p{suffix}") for suffix in "01"],

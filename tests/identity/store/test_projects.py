@@ -2,7 +2,7 @@
 
 import pytest
 
-from climate.identity.models import Project, Who
+from climate.identity.models import NameOrId, Project
 from climate.identity.store import projects
 from tests.identity.identity_factory import Place
 
@@ -16,7 +16,7 @@ def test_a_project_is_read_as_it_was_written_with_those_below(here: Place, enabl
         projects.add(conn, ABOVE)
         assert not projects.has_children(conn, "above")
         projects.add(conn, below)
-        assert [projects.find(conn, Who(id=name)) for name in ("above", "below")] == [ABOVE, below]
+        assert [projects.find(conn, NameOrId(id=name)) for name in ("above", "below")] == [ABOVE, below]
         assert projects.has_children(conn, "above")
         assert projects.has_children(conn, "above", enabled=True) == enabled
         assert not projects.has_children(conn, "below")

@@ -10,7 +10,7 @@ from climate.domain.lease import Lease
 from climate.domain.status import LeaseStatus
 from climate.service.availability import holds, search
 from climate.service.availability.holds import Details
-from climate.service.availability.question import Wanted
+from climate.service.availability.question import SearchRequest
 from climate.service.journal import check
 from climate.service.journal.rebuild import rebuild
 from climate.service.leases import leases
@@ -27,7 +27,7 @@ CLIENTS = 16
 def offered(
     climate: Climate, clock: Clock, *reservations: object, offers: int = 1, mode: Mode = Mode.FIRST
 ) -> list[str]:
-    wanted = Wanted(
+    wanted = SearchRequest(
         reservations or (hosts_wanted(2),),  # type: ignore[arg-type]
         timedelta(hours=2),
         clock.time,

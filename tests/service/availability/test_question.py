@@ -10,7 +10,7 @@ from climate.domain.availability.search import Candidate, Mode
 from climate.domain.limits import Limit
 from climate.service.admission import limits
 from climate.service.availability import question, search
-from climate.service.availability.question import Wanted
+from climate.service.availability.question import SearchRequest
 from tests.conftest import ADMIN, MEMBER, Clock
 from tests.service.lease_actions import hosts_wanted, make
 
@@ -19,7 +19,7 @@ def test_limits_count_what_the_project_has_and_what_the_lease_would_take(climate
     limits.put(climate, ADMIN, "project", {Limit.HOSTS_AT_ONCE: 4, Limit.HELD_LEASES: 0})
     make(climate, clock, hosts_wanted(2), start=0, hours=2)
     two = timedelta(hours=2)
-    wanted = Wanted((hosts_wanted(1, 8),), two, clock.time, clock.time + 2 * two, mode=Mode.AT)
+    wanted = SearchRequest((hosts_wanted(1, 8),), two, clock.time, clock.time + 2 * two, mode=Mode.AT)
     known = search.prepare(climate, MEMBER, wanted).read()
     begin = int(clock.time.timestamp())
     assert known.rules.permit(Candidate(begin, begin + 3600, (2,))) == 1.0
@@ -34,7 +34,7 @@ def test_the_free_times_are_those_of_the_period(climate: Climate, clock: Clock) 
     make(climate, clock, hosts_wanted(8), start=0, hours=2)
     make(climate, clock, hosts_wanted(8), start=40, hours=2)
     hour = timedelta(hours=1)
-    wanted = Wanted((hosts_wanted(1),), hour, clock.time, clock.time + 9 * hour)
+    wanted = SearchRequest((hosts_wanted(1),), hour, clock.time, clock.time + 9 * hour)
     inquiry = search.prepare(climate, MEMBER, wanted)
     with reading(climate.engine) as conn:
         known = question.read(conn, climate, MEMBER, wanted, inquiry.requested, wanted.whole)

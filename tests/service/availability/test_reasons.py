@@ -5,7 +5,7 @@ from typing import Any
 
 from climate.context import Climate
 from climate.service.availability import reasons, search
-from climate.service.availability.question import Wanted
+from climate.service.availability.question import SearchRequest
 from climate.service.availability.reasons import Reason
 from climate.service.host_operations import maintenance
 from climate.service.host_operations.maintenance import Order
@@ -16,7 +16,7 @@ HOUR = timedelta(hours=1)
 
 
 def why(climate: Climate, clock: Clock, *reservations: dict[str, Any], within: float = 3) -> Reason:
-    wanted = Wanted(reservations, 2 * HOUR, clock.time, clock.time + within * HOUR)
+    wanted = SearchRequest(reservations, 2 * HOUR, clock.time, clock.time + within * HOUR)
     inquiry = search.prepare(climate, MEMBER, wanted)
     found = search.find(inquiry)
     assert found.offers == ()

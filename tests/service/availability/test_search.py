@@ -17,8 +17,8 @@ from climate.domain.limits import Limit
 from climate.domain.period import Period
 from climate.service.admission import limits
 from climate.service.availability import search
-from climate.service.availability.question import Wanted
-from climate.service.availability.search import Found
+from climate.service.availability.question import SearchRequest
+from climate.service.availability.search import SearchResult
 from climate.service.host_operations import maintenance
 from climate.service.host_operations.maintenance import Order as MaintenanceOrder
 from climate.service.leases import leases
@@ -32,17 +32,19 @@ from tests.service.storage_factory import pool, storage_wanted
 HOUR = timedelta(hours=1)
 
 
-def wanted(clock: Clock, *reservations: dict[str, Any], hours: float = 2, within: float = 48, **more: Any) -> Wanted:
+def wanted(
+    clock: Clock, *reservations: dict[str, Any], hours: float = 2, within: float = 48, **more: Any
+) -> SearchRequest:
     earliest = more.pop("earliest", clock.time)
     until = earliest + timedelta(hours=within)
-    return Wanted(reservations or (hosts_wanted(),), timedelta(hours=hours), earliest, until, **more)
+    return SearchRequest(reservations or (hosts_wanted(),), timedelta(hours=hours), earliest, until, **more)
 
 
-def find(climate: Climate, asked: Wanted) -> Found:
+def find(climate: Climate, asked: SearchRequest) -> SearchResult:
     return search.find(search.prepare(climate, MEMBER, asked))
 
 
-def starts(found: Found) -> list[datetime]:
+def starts(found: SearchResult) -> list[datetime]:
     return [offer.start for offer in found.offers]
 
 
@@ -208,7 +210,7 @@ def world(climate: Climate, clock: Clock, random: Random) -> None:
             maintenance.plan(climate, ADMIN, MaintenanceOrder(str(random.randint(1, 8)), begin, begin + HOUR, "fans"))
 
 
-def question(clock: Clock, random: Random) -> Wanted:
+def question(clock: Clock, random: Random) -> SearchRequest:
     gpu = {"resource_properties": '["==", "$gpu_count", "2"]'} if random.random() < 0.4 else {}
     least = random.randint(1, 5)
     kinds = [

@@ -14,7 +14,7 @@ from climate.domain.status import LeaseStatus
 from climate.service.availability import holds, search
 from climate.service.availability.holds import Details
 from climate.service.availability.offers import Offer
-from climate.service.availability.question import Wanted
+from climate.service.availability.question import SearchRequest
 from climate.service.leases import leases
 from climate.service.leases.leases import Order
 from tests.campaign import cases
@@ -54,7 +54,7 @@ def bound(climate: Climate, receiver: Receiver, random: Random) -> Climate:
     return replace(climate, settings=replace(climate.settings, **more))  # type: ignore[arg-type]
 
 
-def asked(clock: Clock, random: Random) -> Wanted:
+def asked(clock: Clock, random: Random) -> SearchRequest:
     least, grace = random.randint(1, 4), random.choice([0, 600])
     kinds = [
         hosts_wanted(least, random.randint(least, 8), grace_period=grace),
@@ -64,7 +64,7 @@ def asked(clock: Clock, random: Random) -> Wanted:
     ]
     chosen = random.sample(kinds, random.choice([1, 1, 2, 3]))
     length = timedelta(minutes=30 * random.randint(1, 8))
-    return Wanted(chosen, length, clock.time, clock.time + 30 * HOUR, mode=random.choice(list(Mode)), offers=3)
+    return SearchRequest(chosen, length, clock.time, clock.time + 30 * HOUR, mode=random.choice(list(Mode)), offers=3)
 
 
 @pytest.mark.parametrize("seed", cases(range(400), range(6), range(6, 30)))
@@ -89,7 +89,7 @@ def test_an_offer_that_is_taken_at_once_becomes_a_lease(
         assert counts(lease) == [one.count for one in offer.reservations if one.resource_type == "physical:host"]
 
 
-def directly(offer: Offer, wanted: Wanted) -> Order:
+def directly(offer: Offer, wanted: SearchRequest) -> Order:
     """The order of a client that creates the lease without a hold."""
     reservations = [
         {**one, "max": got.count} if "max" in one else one

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from climate.domain.hosts.capacity import Size
+from climate.domain.hosts.shared_capacity import Size
 from climate.service.blazar_import.lease_checks import NotKept, capacity, convert
 from climate.service.blazar_import.records import BlazarEvent, BlazarLease
 from tests.service.blazar_import.blazar_factory import host, hour, lease, servers

@@ -7,7 +7,7 @@ from uuid import UUID
 import pytest
 
 from climate.domain.errors import InvalidInput
-from climate.domain.hosts.capacity import Size
+from climate.domain.hosts.shared_capacity import Size
 from climate.service.blazar_import.records import WantedAddresses, WantedHosts
 from climate.service.blazar_import.reservation_conversion import convert
 from plugins.flavor_instance import FlavorInstance

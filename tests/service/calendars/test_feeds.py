@@ -17,7 +17,7 @@ from climate.service.leases import leases, update
 from climate.service.leases.leases import Order
 from climate.service.leases.update import Changes
 from climate.store.notices.calendar_feeds import Feed, Scope
-from climate.store.tables.personal import calendar_feeds
+from climate.store.tables.calendar_feeds_and_mail import calendar_feeds
 from tests.api.reservation.test_cost import counted
 from tests.conftest import ADMIN, MEMBER, STRANGER, Clock
 

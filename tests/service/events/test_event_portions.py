@@ -32,7 +32,7 @@ from tests.service.leases.batches import Here, eight_hosts, host_of, run_alone, 
 from tests.service.leases.test_broken_leases import OF_A_NEWER_RELEASE
 from workers import celery_app
 from workers.event_messages import EventMessages
-from workers.tasks import Desk
+from workers.tasks import WorkerContext
 
 
 @pytest.fixture
@@ -348,7 +348,7 @@ def test_starts_have_one_message_together_and_a_message_each_when_it_seems_to_be
     assert len(sent) == 7, "each has a message in the queue"
     assert {name for name, _ in again} == {celery_app.RUN_EVENT}
     assert {str(args[0]) for _, args in again} == starts
-    desk = Desk(here.climate.settings)
+    desk = WorkerContext(here.climate.settings)
     desk.__dict__["deployment"] = SimpleNamespace(climate=here.climate)
     desk.run_events([(str(event_id), int(token)) for event_id, token in portion])
     assert here.status(made) == ["ACTIVE"] * 3

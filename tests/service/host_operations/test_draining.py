@@ -11,10 +11,10 @@ from climate.context import Climate
 from climate.domain.errors import Conflict
 from climate.domain.hosts.pools import Pool
 from climate.service.host_operations import draining, failures, pool_moves, pools
-from climate.service.host_operations.pool_target import top_up
+from climate.service.host_operations.pool_top_up import top_up
 from climate.service.hosts import inventory, reconcile
 from climate.service.hosts import multi_tenant as ordinary
-from climate.service.hosts.inventory import How
+from climate.service.hosts.inventory import RegistrationOptions
 from climate.service.hosts.move_checks import Order
 from climate.service.journal import check
 from tests.conftest import ADMIN, Clock, cloud_host
@@ -22,7 +22,7 @@ from tests.scenarios.test_statement_counts import cost
 from tests.service.hosts.test_reconcile import place, put
 from tests.service.lease_actions import hosts_wanted, make
 
-DRAIN = How(drain=True)
+DRAIN = RegistrationOptions(drain=True)
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from climate.cloud import FREEPOOL, MAINTENANCE, RECYCLING
 from climate.cloud.fake import FakeCloud
 from climate.context import Climate
 from climate.domain.errors import Busy, Conflict, Forbidden, InvalidInput, NotEnoughHosts, NotFound
-from climate.domain.events import lease_events
+from climate.domain.events import event_transitions
 from climate.domain.hosts.pools import Pool
 from climate.domain.lease import Lease
 from climate.domain.status import LeaseStatus
@@ -361,7 +361,7 @@ def test_a_lease_that_is_deleted_at_that_moment_is_in_nobodys_way(climate: Clima
         planned = other.submit(window, climate, clock, 1, start=1, force=True)
         while not planned.done() and not _somebody_waits(climate):
             pass
-        store.record(conn, MEMBER, known, *lease_events.delete(known, clock.time))
+        store.record(conn, MEMBER, known, *event_transitions.delete(known, clock.time))
         conn.commit()
         assert planned.result().moved == ()
 

@@ -13,7 +13,7 @@ from climate.domain.hosts.pools import Deadline, HostPlace, Pool
 from climate.domain.lease import Lease
 from climate.domain.status import EventKind, LeaseStatus
 from climate.service.host_operations import cleaning, pools, recycling
-from climate.service.host_operations.recycling import Ahead
+from climate.service.host_operations.recycling import UpcomingAction
 from climate.service.journal import check
 from climate.service.leases import leases
 from climate.service.leases.leases import Order
@@ -91,10 +91,10 @@ def test_what_it_waits_for_can_be_seen(climate: Climate, clock: Clock, cloud: Fa
     assert ([one.id for one in seen.servers or ()], seen.ahead) == ([server], None)
     following(climate, clock, number, minutes=60)
     (seen,) = pools.hosts_of(climate, ADMIN, Pool.RECYCLING)
-    assert seen.ahead == Ahead(clock.time + 58 * MINUTE, Deadline.MOVE)
+    assert seen.ahead == UpcomingAction(clock.time + 58 * MINUTE, Deadline.MOVE)
     cloud.broken = True
     (seen,) = pools.hosts_of(climate, ADMIN, Pool.RECYCLING)
-    assert (seen.servers, seen.ahead) == (None, Ahead(clock.time + 58 * MINUTE, Deadline.MOVE))
+    assert (seen.servers, seen.ahead) == (None, UpcomingAction(clock.time + 58 * MINUTE, Deadline.MOVE))
 
 
 def test_the_next_lease_wins_but_not_before_the_deadline(climate: Climate, clock: Clock, cloud: FakeCloud) -> None:

@@ -13,7 +13,7 @@ from climate.domain.hosts.pools import Pool
 from climate.service.host_operations import draining, maintenance, pool_moves, pools, server_moves
 from climate.service.host_operations.maintenance import Changes, Order
 from climate.service.hosts import inventory, reconcile
-from climate.service.hosts.inventory import How
+from climate.service.hosts.inventory import RegistrationOptions
 from climate.service.hosts.move_checks import Order as Move
 from climate.service.journal import check
 from tests.conftest import ADMIN, Clock, cloud_host
@@ -25,7 +25,7 @@ def drained(climate: Climate, cloud: FakeCloud) -> list[str]:
     """Two servers on n1, which is draining; n2 is an ordinary host."""
     cloud.set_hosts([*cloud.hosts.values(), cloud_host("n1"), cloud_host("n2")])
     servers = [cloud.boot("p", "n1") for _ in range(2)]
-    inventory.register(climate, ADMIN, "n1", {}, How(drain=True))
+    inventory.register(climate, ADMIN, "n1", {}, RegistrationOptions(drain=True))
     return servers
 
 

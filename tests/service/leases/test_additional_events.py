@@ -12,7 +12,7 @@ from climate.cloud import Cloud, CloudError
 from climate.context import Climate
 from climate.domain.errors import InvalidInput
 from climate.domain.events.event import Event
-from climate.domain.events.lease_events import AdditionalEvent
+from climate.domain.events.event_transitions import AdditionalEvent
 from climate.domain.lease import Lease
 from climate.domain.status import DONE, ERROR, UNDONE, EventKind, LeaseStatus
 from climate.plugin import Allocation, Ask, Lent

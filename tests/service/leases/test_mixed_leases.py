@@ -11,7 +11,7 @@ from climate.cloud import CloudError, NotYet, Refused
 from climate.cloud.fake import FakeCloud
 from climate.context import Climate
 from climate.domain.errors import Busy, Conflict, NotEnoughStorage
-from climate.domain.events.lease_events import AdditionalEvent
+from climate.domain.events.event_transitions import AdditionalEvent
 from climate.domain.lease import Lease
 from climate.domain.status import DONE, ERROR, IN_PROGRESS, UNDONE, HoldState, LeaseStatus, ReservationStatus
 from climate.service.events import event_dispatch, events

@@ -7,7 +7,7 @@ import pytest
 
 from climate.context import Climate
 from climate.domain.errors import ClimateError, Conflict, InvalidInput, NotEnoughHosts
-from climate.domain.hosts.capacity import group_id
+from climate.domain.hosts.shared_capacity import group_id
 from climate.service.hosts import inventory
 from climate.service.journal import check
 from climate.service.leases import leases, update

@@ -15,7 +15,7 @@ from climate.domain.policy import Caller
 from climate.domain.sharing.sharing import Sharing, SharingChanged
 from climate.service.admission import limits
 from climate.service.journal import check
-from climate.service.leases import lease_hosts, lease_servers, leases, update
+from climate.service.leases import host_visibility, lease_servers, leases, update
 from climate.service.leases.leases import Order
 from climate.service.leases.update import Changes
 from climate.service.sharing import access
@@ -153,7 +153,7 @@ def test_each_project_sees_its_own_servers_on_the_hosts(climate: Climate, clock:
     own, theirs = cloud.boot("project", host), cloud.boot("guest", host)
 
     def seen(caller: Caller) -> set[str]:
-        (shown,) = lease_hosts.listed(climate, caller, lease.id)
+        (shown,) = host_visibility.listed(climate, caller, lease.id)
         return {server.id for server in shown.servers or ()}
 
     assert (seen(MEMBER), seen(GUEST), seen(VIEWER)) == ({own}, {theirs}, set())

@@ -178,7 +178,7 @@ def test_the_calendar_shows_the_lease_to_those_who_may_see_it(climate: Climate, 
     lease = shared(climate, clock)
 
     def kinds(caller: object) -> set[tuple[SpanKind, object]]:
-        rows = timeline.read(climate, caller, timeline.Wanted()).rows  # type: ignore[arg-type]
+        rows = timeline.read(climate, caller, timeline.TimelineWindow()).rows  # type: ignore[arg-type]
         return {(span.kind, span.lease_id) for row in rows for span in row.spans}
 
     for caller in (GUEST, VIEWER, EXTENDER, MEMBER, ADMIN):

@@ -6,10 +6,10 @@ import pytest
 
 from climate.context import Climate
 from climate.domain.errors import Busy, Conflict, Forbidden, LimitExceeded
+from climate.domain.host_hours import stretches
 from climate.domain.hosts.pools import Pool
 from climate.domain.lease import Lease
 from climate.domain.limits import Limit
-from climate.domain.usage import stretches
 from climate.service.admission import limits
 from climate.service.journal import check
 from climate.service.leases import leases, update

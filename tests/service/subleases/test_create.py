@@ -10,7 +10,7 @@ from climate.cloud.fake import FakeCloud
 from climate.context import Climate
 from climate.domain.errors import ClimateError, Conflict, Forbidden, InvalidInput, InvalidPeriod, NotFound
 from climate.domain.lease import Lease
-from climate.domain.planning.waiting import Wait
+from climate.domain.planning.waiting_list import Wait
 from climate.domain.policy import Caller
 from climate.domain.sharing.sharing import Sharing
 from climate.service.journal import check

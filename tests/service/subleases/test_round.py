@@ -8,12 +8,12 @@ from sqlalchemy import text
 from climate.cloud.fake import FakeCloud
 from climate.context import Climate
 from climate.domain.errors import InvalidInput
-from climate.domain.events import lease_events
+from climate.domain.events import event_transitions
 from climate.domain.hosts.pools import Pool
 from climate.domain.status import HoldState, LeaseStatus
 from climate.service.host_operations import recycling
 from climate.service.hosts import timeline
-from climate.service.hosts.timeline import Wanted
+from climate.service.hosts.timeline import TimelineWindow
 from climate.service.journal import check, rebuild
 from climate.service.leases import leases, update
 from climate.service.leases.update import Changes
@@ -128,7 +128,7 @@ def test_both_end_together(climate: Climate, clock: Clock, cloud: FakeCloud) -> 
     assert get(climate, lease).status is get(climate, long).status is LeaseStatus.TERMINATED
     tick(climate, clock)
     assert get(climate, lease).owes_hosts is False
-    assert lease_events.open_subleases(get(climate, long)) == {}
+    assert event_transitions.open_subleases(get(climate, long)) == {}
     with pytest.raises(InvalidInput, match="Terminated leases can only be renamed"):
         update.update(climate, MEMBER, long.id, Changes(end=clock.time + timedelta(hours=1)))
     assert set(cloud.pools()) == {"freepool"}
@@ -178,7 +178,7 @@ def test_the_calendar_shows_whose_a_host_is(climate: Climate, clock: Clock) -> N
     run_due(climate)
     lease = give(climate, clock, long, start=2)
     host = min(held(lease))
-    shown = timeline.read(climate, ADMIN, Wanted(clock.time, long.period.end, hosts=frozenset({f"h{host}"})))
+    shown = timeline.read(climate, ADMIN, TimelineWindow(clock.time, long.period.end, hosts=frozenset({f"h{host}"})))
     (row,) = shown.rows
     spans = row.spans
     assert [(one.lease_id, one.start, one.end) for one in spans] == [

@@ -9,7 +9,7 @@ from climate.domain.errors import Forbidden, InvalidInput
 from climate.service.usage import reports
 from climate.service.usage import round as usage
 from climate.service.usage.reports import UsageRequest
-from climate.store.usage.reports import Per
+from climate.store.usage.reports import ReportInterval
 from tests.conftest import ADMIN, MEMBER, STRANGER, Clock
 from tests.service.lease_actions import make, run_due
 
@@ -21,7 +21,7 @@ def test_members_see_their_project_only(climate: Climate, clock: Clock) -> None:
     run_due(climate)
     usage.run_round(climate)
     clock.forward(hours=1)
-    request = UsageRequest(per=Per.ALL)
+    request = UsageRequest(per=ReportInterval.ALL)
     assert [line.key for line in reports.report(climate, MEMBER, request).lines] == [MEMBER.project_id]
     assert reports.report(climate, STRANGER, request).lines == []
     for refused in (UsageRequest(project_id=MEMBER.project_id), UsageRequest(by="pool")):

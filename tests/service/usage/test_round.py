@@ -16,7 +16,7 @@ from climate.service.usage import round as usage
 from climate.service.usage.reports import UsageRequest
 from climate.store.tables.usage import lease_usage, usage_progress
 from climate.store.usage import host_hours
-from climate.store.usage.reports import Per
+from climate.store.usage.reports import ReportInterval
 from tests.conftest import ADMIN, MEMBER, Clock
 from tests.service.host_rounds import fall_ill
 from tests.service.lease_actions import held, hosts_wanted, make, run_due
@@ -32,7 +32,7 @@ def cloud(climate: Climate) -> FakeCloud:
 
 def hours(climate: Climate, **more: object) -> Mapping[str, tuple[float, float]]:
     """Return reserved and used hours by key."""
-    request = UsageRequest(per=Per.ALL, **more)  # type: ignore[arg-type]
+    request = UsageRequest(per=ReportInterval.ALL, **more)  # type: ignore[arg-type]
     return {
         line.key: (round(line.reserved / HOUR, 3), round(line.used / HOUR, 3))
         for line in reports.report(climate, ADMIN, request).lines

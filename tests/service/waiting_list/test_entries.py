@@ -12,7 +12,7 @@ from climate.context import Climate
 from climate.domain.errors import Conflict, Forbidden, InvalidInput, LimitExceeded, NotEnoughHosts, NotFound, NoVerdict
 from climate.domain.lease import Lease
 from climate.domain.limits import Limit
-from climate.domain.planning.waiting import Wait
+from climate.domain.planning.waiting_list import Wait
 from climate.domain.policy import Caller
 from climate.domain.status import LeaseStatus
 from climate.service.admission import limits

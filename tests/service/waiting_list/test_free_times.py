@@ -10,7 +10,7 @@ from climate.domain.availability.demands import Demand, WholeDemand
 from climate.domain.availability.gaps import ListedGaps, Steps
 from climate.domain.errors import TooComplex
 from climate.domain.period import Period
-from climate.domain.planning.waiting import Entry
+from climate.domain.planning.waiting_list import Entry
 from climate.service.waiting_list.free_times import FreeTimes, can_wait, requested
 from tests.conftest import Clock
 from tests.scenarios.test_statement_counts import counted

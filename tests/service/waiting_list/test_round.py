@@ -18,7 +18,7 @@ from climate.context import Climate
 from climate.domain.errors import ClimateError, NotFound
 from climate.domain.lease import Lease
 from climate.domain.period import Period
-from climate.domain.planning.waiting import Entry, Rule
+from climate.domain.planning.waiting_list import Entry, Rule
 from climate.domain.status import HoldState
 from climate.service.leases import broken_leases, leases
 from climate.service.waiting_list import places
@@ -27,7 +27,7 @@ from climate.store.leases import waiting_list
 from climate.store.leases.leases import Listing
 from tests.campaign import cases
 from tests.conftest import ADMIN, MEMBER, STRANGER, Clock
-from tests.domain.planning.test_waiting import Cluster, follow_the_rule
+from tests.domain.planning.test_waiting_list import Cluster, follow_the_rule
 from tests.scenarios.test_races import at_once, nothing_is_promised_twice
 from tests.scenarios.test_statement_counts import cost, counted
 from tests.service.lease_actions import get, held, hosts_wanted, make, run_due

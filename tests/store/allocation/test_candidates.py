@@ -7,17 +7,17 @@ import pytest
 
 from climate.context import Climate
 from climate.domain.facts import FOREVER
-from climate.domain.hosts.capacity import Order, Size
 from climate.domain.hosts.min_cost_flow import Whole
 from climate.domain.hosts.packing import Slots
 from climate.domain.hosts.requirements import AllOf
+from climate.domain.hosts.shared_capacity import Order, Size
 from climate.domain.period import Period
 from climate.store.allocation import candidates, floating_ips
 from climate.store.allocation.candidates import AFTER, DURING, Candidates
-from climate.store.allocation.capacity import CapacityRequest
 from climate.store.allocation.floating_ips import AddressRequest
 from climate.store.allocation.hosts import HostRequest
 from climate.store.allocation.inventories import AmountRequest
+from climate.store.allocation.shared_capacity import CapacityRequest
 from tests.conftest import Clock
 from tests.service.capacity_factory import servers
 from tests.service.floating_ip_factory import NETWORK, addresses_wanted, registered

@@ -15,7 +15,7 @@ from climate.domain.period import Period
 from climate.store.tables.hosts import hosts
 from climate.store.tables.usage import host_activity, lease_usage
 from climate.store.usage import reports
-from climate.store.usage.reports import GroupBy, Per, UsageQuery
+from climate.store.usage.reports import GroupBy, ReportInterval, UsageQuery
 
 BEGIN = datetime(2030, 1, 28, tzinfo=UTC)
 """A Monday, three days before a month ends."""
@@ -40,22 +40,22 @@ def _at(hour: int) -> datetime:
     return BEGIN + hour * HOUR
 
 
-def _part(moment: datetime, per: Per, start: datetime) -> datetime:
+def _part(moment: datetime, per: ReportInterval, start: datetime) -> datetime:
     """Return the beginning of the part that the moment lies in."""
     day = moment.replace(hour=0)
     begin = {
-        Per.DAY: day,
-        Per.WEEK: day - timedelta(days=day.weekday()),
-        Per.MONTH: day.replace(day=1),
-        Per.ALL: start,
+        ReportInterval.DAY: day,
+        ReportInterval.WEEK: day - timedelta(days=day.weekday()),
+        ReportInterval.MONTH: day.replace(day=1),
+        ReportInterval.ALL: start,
     }[per]
     return max(begin, start)
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(leased=rows(), busy=rows(), per=st.sampled_from(Per), by=st.sampled_from(GroupBy), data=st.data())
+@given(leased=rows(), busy=rows(), per=st.sampled_from(ReportInterval), by=st.sampled_from(GroupBy), data=st.data())
 def test_a_report_is_the_sum_of_hours(
-    *, climate: Climate, leased: Rows, busy: Rows, per: Per, by: GroupBy, data: st.DataObject
+    *, climate: Climate, leased: Rows, busy: Rows, per: ReportInterval, by: GroupBy, data: st.DataObject
 ) -> None:
     first = data.draw(st.integers(0, HOURS - 1))
     last = data.draw(st.integers(first + 1, HOURS))
@@ -119,6 +119,6 @@ def test_the_number_of_lines_is_limited(climate: Climate, by: GroupBy) -> None:
                 during=Range(BEGIN, BEGIN + timedelta(days=9)),
             )
         )
-        wanted = UsageQuery(Period(BEGIN, BEGIN + timedelta(days=9)), by, Per.DAY, "rack", None, 4)
+        wanted = UsageQuery(Period(BEGIN, BEGIN + timedelta(days=9)), by, ReportInterval.DAY, "rack", None, 4)
         assert len(reports.lines(conn, wanted)) == 4
         conn.rollback()

@@ -4,13 +4,13 @@ from collections.abc import Mapping, Sequence
 
 from werkzeug.exceptions import UnprocessableEntity
 
-from api.compute import body_keys as keys
+from api.compute import common_body_keys as keys
 from api.compute import validation
 from api.compute.projects.keypair_bodies import public_key
 from api.compute.servers.server_bodies import USER_DATA, disk_config_key, flavor_ref, password, user_data
 from api.schema import shapes
 from api.schema.body import ABSENT, Body, Ignored, Key, Values, as_given
-from climate.compute.migrations.live_requests import AUTO
+from climate.compute.migrations.live_migration_requests import AUTO
 from climate.compute.models import keypair
 from climate.compute.models.server import ACTIVE, ERROR, REBOOT, REBOOT_HARD
 from climate.domain.errors import InvalidInput

@@ -13,7 +13,7 @@ from api.compute.servers.actions import action_bodies, migrate, resize_and_rebui
 from api.compute.servers.admin import live_migrations
 from api.compute.servers.servers import find, who
 from api.request_context import compute
-from climate.compute import operations
+from climate.compute import server_operations
 from climate.compute.errors import Conflict
 from climate.compute.models.server import (
     DELETE,
@@ -75,7 +75,7 @@ def remote_console(server_id: str) -> Response:
 def _wish(name: str) -> Action:
     def ask(server_id: str, details: object) -> Response:
         validation.may_write()
-        operations.ask(compute(), who(server_id), WISHES[name])
+        server_operations.ask(compute(), who(server_id), WISHES[name])
         return Response(status=202)
 
     return ask
@@ -84,14 +84,14 @@ def _wish(name: str) -> Action:
 def _plug_again(server_id: str, details: object) -> Response:
     """Plug in the interfaces of the server, and configure them, again (administrator)."""
     validation.may_administer()
-    operations.ask(compute(), who(server_id), REWIRE)
+    server_operations.ask(compute(), who(server_id), REWIRE)
     return Response(status=202)
 
 
 def _reboot(server_id: str, details: object) -> Response:
     validation.may_write()
     given = action_bodies.REBOOT_BODY.read_value(details, "reboot")
-    operations.ask(compute(), who(server_id), given["type"])
+    server_operations.ask(compute(), who(server_id), given["type"])
     return Response(status=202)
 
 
@@ -105,7 +105,7 @@ def _restore(server_id: str, details: object) -> Response:
 def _console(server_id: str, details: object) -> Response:
     validation.may_read()
     given = action_bodies.CONSOLE_OUTPUT.read_value(details, "os-getConsoleOutput")
-    output = operations.console_output(compute(), who(server_id), given["length"])
+    output = server_operations.console_output(compute(), who(server_id), given["length"])
     if given["length"]:  # as in Nova, the end behind the last line break counts as a line
         output = "\n".join(output.split("\n")[-given["length"] :])
     return jsonify({"output": output})

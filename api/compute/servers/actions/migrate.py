@@ -10,7 +10,7 @@ from api.compute.servers.actions import action_bodies
 from api.compute.servers.servers import find, who
 from api.request_context import compute
 from api.schema.body import Body
-from climate.compute import operations
+from climate.compute import server_operations
 from climate.domain.errors import InvalidInput
 
 
@@ -24,7 +24,7 @@ def migrate(server_id: str, details: object) -> Response:
         find(server_id)
         raise InvalidInput("migrate must be null or without a host; an object that names a host needs 2.56 or later")
     given = action_bodies.MIGRATE.read_value(details, "migrate")
-    operations.migrate(compute(), who(server_id), given["host"])
+    server_operations.migrate(compute(), who(server_id), given["host"])
     return Response(status=202)
 
 
@@ -36,7 +36,7 @@ def evacuate(server_id: str, details: object) -> Response:
     """
     validation.may_administer()
     given = _evacuate_form().read_value(details, "evacuate")
-    operations.evacuate(compute(), who(server_id), given["host"])
+    server_operations.evacuate(compute(), who(server_id), given["host"])
     return (
         Response(status=200) if since(14) else jsonify({"adminPass": given.get("password") or secrets.token_urlsafe(9)})
     )

@@ -10,7 +10,7 @@ from api.compute.servers.servers import behind, find, who
 from api.compute.zones import routing, zone_chain
 from api.request_context import caller, compute, deployment
 from api.schema.body import Body, Values
-from climate.compute import operations
+from climate.compute import server_operations
 from climate.compute.images import backups
 from climate.compute.servers import user_data_and_actions as server_details
 from climate.compute.servers.rebuild import Rebuilt
@@ -24,7 +24,7 @@ def create_image(server_id: str, details: object) -> Response:
     """Create an image of the server."""
     validation.may_write()
     given = action_bodies.CREATE_IMAGE.read_value(details, "createImage")
-    return _image_begun(operations.create_image(compute(), who(server_id), given["name"], given["metadata"]))
+    return _image_begun(server_operations.create_image(compute(), who(server_id), given["name"], given["metadata"]))
 
 
 def create_backup(server_id: str, details: object) -> Response:
@@ -32,7 +32,7 @@ def create_backup(server_id: str, details: object) -> Response:
     validation.may_write()
     given = action_bodies.BACKUP.read_value(details, "createBackup")
     properties = backups.properties(given["metadata"], given["backup_type"], given["rotation"])
-    return _image_begun(operations.create_image(compute(), who(server_id), given["name"], properties))
+    return _image_begun(server_operations.create_image(compute(), who(server_id), given["name"], properties))
 
 
 def _image_begun(made: str) -> Response:
@@ -46,16 +46,16 @@ def resize(server_id: str, details: object) -> Response:
     """Resize the server to another flavor; the resize must be confirmed."""
     validation.may_write()
     given = action_bodies.RESIZE.read_value(details, "resize")
-    operations.resize(compute(), who(server_id), request_body.flavor(given["flavor_ref"]))
+    server_operations.resize(compute(), who(server_id), request_body.flavor(given["flavor_ref"]))
     if "disk_config" in given:
-        operations.describe(compute(), who(server_id), {"disk_config": given["disk_config"]})
+        server_operations.describe(compute(), who(server_id), {"disk_config": given["disk_config"]})
     return Response(status=202)
 
 
 def confirm(server_id: str, details: object) -> Response:
     """Confirm a resize."""
     validation.may_write()
-    operations.confirm_resize(compute(), who(server_id))
+    server_operations.confirm_resize(compute(), who(server_id))
     return Response(status=204)
 
 
@@ -74,7 +74,7 @@ def rebuild(server_id: str, details: object) -> Response:
         boot_data={key: given[key] for key in ("key_name", "user_data") if key in given},
         public_key=public_key,
     )
-    operations.rebuild(compute(), who(server_id), wanted)
+    server_operations.rebuild(compute(), who(server_id), wanted)
     server = find(server_id)
     shown = view.rebuilt(server, behind([server]), _user_data(server_id, given) if since(57) else None)
     answer = jsonify({"server": shown | {"adminPass": view.password(given["password"])}})
@@ -127,5 +127,5 @@ def rescue(server_id: str, details: object) -> Response:
     validation.may_write()
     given = action_bodies.RESCUE.read_value(details, "rescue")
     image_id = None if given["image_ref"] is None else request_body.image(given["image_ref"])
-    operations.rescue(compute(), who(server_id), image_id)
+    server_operations.rescue(compute(), who(server_id), image_id)
     return jsonify({"adminPass": view.password(given["password"])})

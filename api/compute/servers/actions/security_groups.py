@@ -11,13 +11,13 @@ from api.request_context import compute
 from climate.compute import errors
 from climate.compute.context import Compute
 from climate.compute.network.operations import security_groups
-from climate.compute.servers.interfaces.interfaces import Who
+from climate.compute.servers.interfaces.interfaces import Requester
 from climate.domain.errors import NotFound
 
 Action = Callable[[str, object], Response]
 
 
-def _action(word: str, change: Callable[[Compute, Who, str], None]) -> Action:
+def _action(word: str, change: Callable[[Compute, Requester, str], None]) -> Action:
     """Return the action `word`, which applies `change` to a server and to the group that the body names."""
 
     def act(server_id: str, details: object) -> Response:

@@ -6,7 +6,7 @@ from api.compute import validation
 from api.compute.servers.actions import action_bodies
 from api.compute.servers.servers import find, who
 from api.request_context import compute
-from climate.compute import operations
+from climate.compute import server_operations
 from climate.compute.errors import Conflict
 from climate.compute.models.server import SHELVED_OFFLOADED, VM_STATES
 
@@ -14,7 +14,7 @@ from climate.compute.models.server import SHELVED_OFFLOADED, VM_STATES
 def shelve(server_id: str, details: object) -> Response:
     """Shelve the server into an image and remove it from its host."""
     validation.may_write()
-    operations.shelve(compute(), who(server_id))
+    server_operations.shelve(compute(), who(server_id))
     return Response(status=202)
 
 
@@ -32,7 +32,7 @@ def unshelve(server_id: str, details: object) -> Response:
     """Unshelve the server onto a host."""
     validation.may_write()
     given = action_bodies.UNSHELVE.read_value(details, "unshelve")
-    operations.unshelve(compute(), who(server_id), given["zone"])
+    server_operations.unshelve(compute(), who(server_id), given["zone"])
     return Response(status=202)
 
 
@@ -40,14 +40,14 @@ def lock(server_id: str, details: object) -> Response:
     """Lock the server, so that only administrators can change it."""
     validation.may_write()
     given = action_bodies.LOCK.read_value(details, "lock")
-    operations.lock(compute(), who(server_id), given["reason"])
+    server_operations.lock(compute(), who(server_id), given["reason"])
     return Response(status=202)
 
 
 def unlock(server_id: str, details: object) -> Response:
     """Unlock the server."""
     validation.may_write()
-    operations.unlock(compute(), who(server_id))
+    server_operations.unlock(compute(), who(server_id))
     return Response(status=202)
 
 
@@ -55,5 +55,5 @@ def reset(server_id: str, details: object) -> Response:
     """Reset the state of the server (administrator)."""
     validation.may_administer()
     given = action_bodies.RESET_STATE.read_value(details, "os-resetState")
-    operations.reset_state(compute(), who(server_id), given["state"])
+    server_operations.reset_state(compute(), who(server_id), given["state"])
     return Response(status=202)

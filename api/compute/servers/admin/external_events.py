@@ -12,7 +12,7 @@ from api.compute.microversion import since
 from api.request_context import compute
 from api.schema import shapes
 from api.schema.body import Body, Key, Values
-from climate.compute import operations
+from climate.compute import server_operations
 from climate.compute.errors import NotFound
 from climate.domain.errors import InvalidInput
 
@@ -83,7 +83,7 @@ def create() -> tuple[dict[str, object], int]:
 
 def _answer(event: Values) -> dict[str, object]:
     try:
-        server = operations.get(compute(), event["server_uuid"])
+        server = server_operations.get(compute(), event["server_uuid"])
     except NotFound:
         return {**event, "status": "failed", "code": 404}
     return {**event, "code": 200} if server.node is not None else {**event, "status": "failed", "code": 422}

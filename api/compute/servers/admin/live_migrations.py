@@ -10,8 +10,8 @@ from api.compute.servers.actions import action_bodies
 from api.compute.servers.servers import find, who
 from api.request_context import compute
 from api.schema.body import Body
-from climate.compute import operations
-from climate.compute.migrations import live_requests
+from climate.compute import server_operations
+from climate.compute.migrations import live_migration_requests
 from climate.domain.errors import NotFound
 from climate.whole_numbers import whole_number
 
@@ -26,7 +26,7 @@ def migrate(server_id: str, details: object) -> Response:
     """
     validation.may_administer()
     given = _form().read_value(details, "os-migrateLive")
-    operations.live_migrate(compute(), who(server_id), given["host"], given["block_migration"])
+    server_operations.live_migrate(compute(), who(server_id), given["host"], given["block_migration"])
     return Response(status=202)
 
 
@@ -36,7 +36,7 @@ def abort(server_id: str, migration_id: str) -> Response:
     validation.may_administer()
     _since(24)
     server = find(server_id)
-    live_requests.abort(compute(), server.id, _number(migration_id), early=since(65))
+    live_migration_requests.abort(compute(), server.id, _number(migration_id), early=since(65))
     return Response(status=202)
 
 
@@ -47,7 +47,7 @@ def act(server_id: str, migration_id: str) -> Response:
     _since(22)
     server = find(server_id)
     action_bodies.FORCE_COMPLETE.read(read_object())
-    live_requests.force_complete(compute(), server.id, _number(migration_id))
+    live_migration_requests.force_complete(compute(), server.id, _number(migration_id))
     return Response(status=202)
 
 

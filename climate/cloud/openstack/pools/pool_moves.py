@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from climate.cloud import FREEPOOL, KEPT, NotYet, Refused
-from climate.cloud.openstack import blazar_filter, capacity, fence_store, fencing, lease_servers, servers
+from climate.cloud.openstack import blazar_filter, fence_store, fencing, lease_servers, servers, shared_capacity
 from climate.cloud.openstack.fencing import Changes, Metadata
 from climate.cloud.openstack.http import Clash, Remote
 from climate.cloud.openstack.lease_servers import PROJECT
@@ -201,7 +201,7 @@ def _undo_move(remote: Remote, seen: Look, host: str, free: Pool) -> None:
 
 
 def _wait_for_servers(remote: Remote, seen: Look, host: str) -> None:
-    if capacity.other_servers(remote, seen, host):
+    if shared_capacity.other_servers(remote, seen, host):
         raise NotYet(f"servers are still on {host}")
 
 

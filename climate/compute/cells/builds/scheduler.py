@@ -13,11 +13,11 @@ from climate.compute.cells.builds import candidates
 from climate.compute.cells.builds import request as build_request
 from climate.compute.cells.builds.candidates import Candidate
 from climate.compute.cells.builds.request import TARGET_CELL, Build
-from climate.compute.cells.cell import Cell
 from climate.compute.cells.errors import CellNotFound, NoCellsAvailable, Postpone
 from climate.compute.cells.messaging import messages, paths, send
 from climate.compute.cells.messaging.dispatch import CellContext, Effect, Handlers
 from climate.compute.cells.messaging.messages import DOWN, UP, Message
+from climate.compute.cells.models import Cell
 from climate.compute.cells.state import state
 from climate.compute.context import Compute
 from climate.compute.errors import ComputeError

@@ -14,8 +14,8 @@ from kombu.transport import redis
 from kombu.utils.json import dumps
 from redis.exceptions import ConnectionError as ConnectionLost
 
-from climate.compute.cells.cell import Broker, Cell
 from climate.compute.cells.messaging.transport import Envelope, TransportError
+from climate.compute.cells.models import Broker, Cell
 
 log = structlog.get_logger(__name__)
 

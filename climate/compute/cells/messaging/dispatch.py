@@ -10,7 +10,6 @@ from datetime import datetime
 import structlog
 from sqlalchemy import Connection
 
-from climate.compute.cells.cell import Cell
 from climate.compute.cells.errors import BadMessage, CellError, CellServiceAPIMethodNotFound, Postpone, encode
 from climate.compute.cells.messaging import routing
 from climate.compute.cells.messaging.messages import (
@@ -24,6 +23,7 @@ from climate.compute.cells.messaging.messages import (
     response_to,
 )
 from climate.compute.cells.messaging.routing import Neighbours
+from climate.compute.cells.models import Cell
 from climate.compute.context import Compute
 from climate.compute.store.db_errors import DATABASE_ERRORS
 

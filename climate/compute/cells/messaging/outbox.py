@@ -10,12 +10,12 @@ import structlog
 from sqlalchemy import Connection
 
 from climate.compute.cells import neighbours
-from climate.compute.cells.cell import Cell
 from climate.compute.cells.errors import BadMessage
 from climate.compute.cells.messaging import signing
 from climate.compute.cells.messaging.messages import READ_AT_MOST, RESPONSE, Message
 from climate.compute.cells.messaging.signing import CONFIRMATION, Letter
 from climate.compute.cells.messaging.transport import QUEUES, CellTransport, TransportError
+from climate.compute.cells.models import Cell
 from climate.compute.cells.state.link_cache import Here
 from climate.compute.context import Compute
 from climate.compute.store.cells import cells, direct_sends

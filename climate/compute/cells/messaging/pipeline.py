@@ -8,9 +8,9 @@ from typing import Protocol
 
 from sqlalchemy import Connection
 
-from climate.compute.cells.cell import Cell
 from climate.compute.cells.messaging.dispatch import Handlers
 from climate.compute.cells.messaging.messages import Message
+from climate.compute.cells.models import Cell
 from climate.compute.cells.neighbours import Links
 from climate.compute.cells.state.link_cache import Here
 from climate.compute.context import Compute

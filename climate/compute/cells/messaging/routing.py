@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from typing import Protocol
 
-from climate.compute.cells.cell import Cell
 from climate.compute.cells.errors import CellMaxHopCountReached, CellRoutingInconsistency
 from climate.compute.cells.messaging import paths
 from climate.compute.cells.messaging.messages import DOWN, Direction, Message
+from climate.compute.cells.models import Cell
 
 
 class Neighbours(Protocol):

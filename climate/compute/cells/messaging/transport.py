@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from climate.compute.cells.cell import Cell
 from climate.compute.cells.errors import CellError
 from climate.compute.cells.messaging.messages import TYPES
+from climate.compute.cells.models import Cell
 
 QUEUE_BASE = "cells.intercell"
 

@@ -9,7 +9,7 @@ from sqlalchemy import Connection
 from climate.compute.cells.errors import CellError
 from climate.compute.context import Compute
 from climate.compute.errors import BadRequest, VirtError
-from climate.compute.migrations import cold_migration, evacuation, live_requests
+from climate.compute.migrations import cold_migration, evacuation, live_migration_requests
 from climate.compute.models.flavor import Flavor
 from climate.compute.models.image import ACTIVE
 from climate.compute.models.server import (
@@ -27,10 +27,10 @@ from climate.compute.models.server import (
     UNRESCUE,
 )
 from climate.compute.network import floating_ips
-from climate.compute.servers import actions, faults, guests, properties, rebuild, resize, unshelve
+from climate.compute.servers import actions, faults, guest_conversion, properties, rebuild, resize, unshelve
 from climate.compute.servers.actions import By
 from climate.compute.servers.interfaces import interfaces
-from climate.compute.servers.interfaces.interfaces import Who, port_of
+from climate.compute.servers.interfaces.interfaces import Requester, port_of
 from climate.compute.servers.rebuild import Rebuilt
 from climate.compute.store.projects import flavors, images
 from climate.compute.store.projects.images import ImageQuery
@@ -98,7 +98,7 @@ def _migrate(compute: Compute, server_id: str, args: Args, by: By) -> None:
 
 
 def _live_migrate(compute: Compute, server_id: str, args: Args, by: By) -> None:
-    live_requests.live_migrate(compute, server_id, args["host"], args["block"], by=by)
+    live_migration_requests.live_migrate(compute, server_id, args["host"], args["block"], by=by)
 
 
 def _evacuate(compute: Compute, server_id: str, args: Args, by: By) -> None:
@@ -132,11 +132,11 @@ def _unshelve(compute: Compute, server_id: str, args: Args, by: By) -> None:
 
 
 def _attach_interface(compute: Compute, server_id: str, args: Args, by: By) -> dict[str, object]:
-    return asdict(port_of(interfaces.add(compute, Who(server_id, None, by), args["network_id"], args["address"])))
+    return asdict(port_of(interfaces.add(compute, Requester(server_id, None, by), args["network_id"], args["address"])))
 
 
 def _detach_interface(compute: Compute, server_id: str, args: Args, by: By) -> None:
-    interfaces.unplug(compute, Who(server_id, None, by), args["port_id"])
+    interfaces.unplug(compute, Requester(server_id, None, by), args["port_id"])
 
 
 def _get_interfaces(compute: Compute, server_id: str, args: Args, by: By) -> list[dict[str, object]]:
@@ -144,7 +144,7 @@ def _get_interfaces(compute: Compute, server_id: str, args: Args, by: By) -> lis
 
 
 def _remove_fixed_ip(compute: Compute, server_id: str, args: Args, by: By) -> None:
-    interfaces.remove(compute, Who(server_id, None, by), args["address"])
+    interfaces.remove(compute, Requester(server_id, None, by), args["address"])
 
 
 def _associate_floating_ip(compute: Compute, server_id: str, args: Args, by: By) -> None:
@@ -172,7 +172,7 @@ def _snapshot(compute: Compute, server_id: str, args: Args, by: By) -> str:
 def _console_output(compute: Compute, server_id: str, args: Args, by: By) -> str:
     server = actions.get(compute, server_id)
     try:
-        text = compute.driver.console(guests.guest(compute, server), args["lines"]) if server.node else ""
+        text = compute.driver.console(guest_conversion.guest(compute, server), args["lines"]) if server.node else ""
     except VirtError as error:
         reason = faults.readable(server, str(error))
         raise CellError(f"The console log of instance {server.id} cannot be read: {reason}") from None

@@ -35,7 +35,7 @@ from climate.compute.models.server import (
     may,
 )
 from climate.compute.servers import actions
-from climate.compute.servers.interfaces.interfaces import Port, Who
+from climate.compute.servers.interfaces.interfaces import Port, Requester
 from climate.compute.servers.properties import ADMIN, OWNER, Changed, ChangedTags
 from climate.compute.servers.rebuild import Rebuilt
 from climate.compute.servers.resize import check_quota, size
@@ -74,7 +74,7 @@ def get(compute: Compute, server_id: str, project_id: str | None = None) -> Serv
         return _own(servers.get(conn, server_id), server_id, project_id)
 
 
-def cast(compute: Compute, who: Who, command: Command) -> None:
+def cast(compute: Compute, who: Requester, command: Command) -> None:
     """Run a method in the cell of a server without waiting; its outcome comes with the server's report.
 
     Raise NotFound, Conflict, Busy, and InstanceUnknownCell while no cell has reported the server.
@@ -85,7 +85,7 @@ def cast(compute: Compute, who: Who, command: Command) -> None:
         send(compute, conn, server, who, command)
 
 
-def call(compute: Compute, who: Who, command: Command) -> Any:
+def call(compute: Compute, who: Requester, command: Command) -> Any:
     """Run a method in the cell of a server; return its value.
 
     Raises as `cast`, the method's errors, and CellTimeout.
@@ -96,12 +96,12 @@ def call(compute: Compute, who: Who, command: Command) -> Any:
     return messaging.call(compute, _cell(server), RUN, order)
 
 
-def locked(conn: Connection, who: Who) -> Server:
+def locked(conn: Connection, who: Requester) -> Server:
     """Return the server with its row locked. Raise NotFound as `get` does."""
     return _own(servers.get(conn, who.server_id, lock=True), who.server_id, who.project_id)
 
 
-def send(compute: Compute, conn: Connection, server: Server, who: Who, command: Command) -> None:
+def send(compute: Compute, conn: Connection, server: Server, who: Requester, command: Command) -> None:
     """Send a command to the cell of a server whose row is locked."""
     cell, now = _cell(server), compute.now(conn)
     if command.changes:
@@ -115,7 +115,7 @@ def send(compute: Compute, conn: Connection, server: Server, who: Who, command: 
     messaging.cast(compute, conn, cell, RUN, order)
 
 
-def ask(compute: Compute, who: Who, task: str) -> None:
+def ask(compute: Compute, who: Requester, task: str) -> None:
     """Request a task of a server, as `asking.ask` does in the server's cell."""
     if task == DELETE:
         delete(compute, who)
@@ -128,7 +128,7 @@ def ask(compute: Compute, who: Who, task: str) -> None:
             send(compute, conn, server, who, Command(allowed_methods.METHOD_OF[task], WISHES[task].action, task=task))
 
 
-def delete(compute: Compute, who: Who, delete_type: str = HARD) -> None:
+def delete(compute: Compute, who: Requester, delete_type: str = HARD) -> None:
     """Delete a server; if its cell is unknown or removed, delete it here and in whatever cell has it."""
     with compute.engine.begin() as conn:
         server = locked(conn, who)
@@ -141,7 +141,7 @@ def delete(compute: Compute, who: Who, delete_type: str = HARD) -> None:
         messaging.broadcast(compute, conn, DOWN, DELETE_EVERYWHERE, everywhere)
 
 
-def describe(compute: Compute, who: Who, words: Mapping[str, str | None]) -> Server:
+def describe(compute: Compute, who: Requester, words: Mapping[str, str | None]) -> Server:
     """Update name and description of a server; an unknown cell gets them later."""
     with compute.engine.begin() as conn:
         locked(conn, who)
@@ -159,7 +159,7 @@ def describe(compute: Compute, who: Who, words: Mapping[str, str | None]) -> Ser
     return get(compute, who.server_id, who.project_id)
 
 
-def set_metadata(compute: Compute, who: Who, changed: Changed) -> Mapping[str, str]:
+def set_metadata(compute: Compute, who: Requester, changed: Changed) -> Mapping[str, str]:
     """Update the metadata of a server; an unknown cell gets it later."""
     with compute.engine.begin() as conn:
         server = locked(conn, who)
@@ -171,7 +171,7 @@ def set_metadata(compute: Compute, who: Who, changed: Changed) -> Mapping[str, s
     return metadata
 
 
-def set_tags(compute: Compute, who: Who, changed: ChangedTags) -> Sequence[str]:
+def set_tags(compute: Compute, who: Requester, changed: ChangedTags) -> Sequence[str]:
     """Update the tags of a server, which only the top cell has."""
     with compute.engine.begin() as conn:
         server = locked(conn, who)
@@ -180,7 +180,7 @@ def set_tags(compute: Compute, who: Who, changed: ChangedTags) -> Sequence[str]:
     return tags
 
 
-def lock(compute: Compute, who: Who, reason: str | None) -> None:
+def lock(compute: Compute, who: Requester, reason: str | None) -> None:
     """Lock a server against changes by non-administrators."""
     with compute.engine.begin() as conn:
         server = locked(conn, who)
@@ -191,7 +191,7 @@ def lock(compute: Compute, who: Who, reason: str | None) -> None:
         send(compute, conn, server, who, Command("lock", "lock", {"reason": reason}, changes=changes))
 
 
-def unlock(compute: Compute, who: Who) -> None:
+def unlock(compute: Compute, who: Requester) -> None:
     """Unlock a server. Raise Forbidden if an administrator locked it."""
     with compute.engine.begin() as conn:
         server = locked(conn, who)
@@ -201,13 +201,13 @@ def unlock(compute: Compute, who: Who) -> None:
         send(compute, conn, server, who, Command("unlock", "unlock", changes=changes))
 
 
-def reset(compute: Compute, who: Who, status: str) -> None:
+def reset(compute: Compute, who: Requester, status: str) -> None:
     """Reset the state of a server in its cell."""
     command = Command("reset_state", "os-resetState", {"status": status}, heeds_lock=False)
     cast(compute, who, command)
 
 
-def resize(compute: Compute, who: Who, flavor: Flavor) -> None:
+def resize(compute: Compute, who: Requester, flavor: Flavor) -> None:
     """Resize a server to another flavor, which its cell looks up by name."""
     with compute.engine.begin() as conn:
         seen = _own(servers.get(conn, who.server_id), who.server_id, who.project_id)
@@ -224,7 +224,7 @@ def resize(compute: Compute, who: Who, flavor: Flavor) -> None:
         send(compute, conn, server, who, Command("resize", WISHES[RESIZE].action, args, task=RESIZE))
 
 
-def confirm(compute: Compute, who: Who) -> None:
+def confirm(compute: Compute, who: Requester) -> None:
     """Confirm the new size of a server."""
 
     def check(server: Server) -> None:
@@ -235,26 +235,26 @@ def confirm(compute: Compute, who: Who) -> None:
     cast(compute, who, Command("confirm_resize", "confirmResize", check=check))
 
 
-def migrate(compute: Compute, who: Who, host: str | None) -> None:
+def migrate(compute: Compute, who: Requester, host: str | None) -> None:
     """Migrate a server to another host of its cell."""
     command = Command("migrate", WISHES[MIGRATE].action, {"host": host}, task=MIGRATE, check=_idle(MIGRATE))
     cast(compute, who, command)
 
 
-def live_migrate(compute: Compute, who: Who, host: str | None, block: bool | str) -> None:
+def live_migrate(compute: Compute, who: Requester, host: str | None, block: bool | str) -> None:
     """Migrate a running server to another host of its cell."""
     args = {"host": host, "block": block}
     command = Command("live_migrate", WISHES[LIVE_MIGRATE].action, args, task=LIVE_MIGRATE, check=_idle(LIVE_MIGRATE))
     cast(compute, who, command)
 
 
-def evacuate(compute: Compute, who: Who, host: str | None) -> None:
+def evacuate(compute: Compute, who: Requester, host: str | None) -> None:
     """Evacuate a server of a failed host to another host of its cell."""
     command = Command("evacuate", WISHES[EVACUATE].action, {"host": host}, task=EVACUATE, check=_idle(EVACUATE))
     cast(compute, who, command)
 
 
-def rebuild(compute: Compute, who: Who, wanted: Rebuilt) -> None:
+def rebuild(compute: Compute, who: Requester, wanted: Rebuilt) -> None:
     """Rebuild a server from an image, which its cell looks up by name; a new key pair goes there with its key."""
     with compute.engine.begin() as conn:
         server = locked(conn, who)
@@ -284,7 +284,7 @@ def _public_key(conn: Connection, server: Server, wanted: Rebuilt) -> str:
     return keypairs.public_key(conn, server.user_id, name)
 
 
-def rescue(compute: Compute, who: Who, image_id: str | None) -> None:
+def rescue(compute: Compute, who: Requester, image_id: str | None) -> None:
     """Rescue a server with an image, which its cell looks up by name; None: with the image of the server."""
     image = None
     if image_id is not None:
@@ -294,58 +294,58 @@ def rescue(compute: Compute, who: Who, image_id: str | None) -> None:
     cast(compute, who, Command("rescue", WISHES[RESCUE].action, args, task=RESCUE, check=_idle(RESCUE)))
 
 
-def shelve(compute: Compute, who: Who) -> None:
+def shelve(compute: Compute, who: Requester) -> None:
     """Shelve a server in its cell."""
     cast(compute, who, Command("shelve", WISHES[SHELVE].action, task=SHELVE, check=_idle(SHELVE)))
 
 
-def unshelve(compute: Compute, who: Who, zone: str | None) -> None:
+def unshelve(compute: Compute, who: Requester, zone: str | None) -> None:
     """Unshelve a server in its cell."""
     command = Command("unshelve", WISHES[UNSHELVE].action, {"zone": zone}, task=UNSHELVE, check=_idle(UNSHELVE))
     cast(compute, who, command)
 
 
-def create_image(compute: Compute, who: Who, name: str, metadata: Mapping[str, str]) -> str:
+def create_image(compute: Compute, who: Requester, name: str, metadata: Mapping[str, str]) -> str:
     """Create an image of a server in its cell; return its id there."""
     args = {"name": name, "metadata": dict(metadata)}
     command = Command("snapshot", args=args, check=_idle(SNAPSHOT), heeds_lock=False)
     return str(call(compute, who, command))
 
 
-def console(compute: Compute, who: Who, lines: int | None) -> str:
+def console(compute: Compute, who: Requester, lines: int | None) -> str:
     """Return the console log of a server from its cell; `lines`: the last ones, None: all."""
     return str(call(compute, who, Command("get_console_output", args={"lines": lines}, heeds_lock=False)))
 
 
-def interfaces(compute: Compute, who: Who) -> list[Port]:
+def interfaces(compute: Compute, who: Requester) -> list[Port]:
     """Return the interfaces of a server from its cell."""
     result = call(compute, who, Command("get_interfaces", heeds_lock=False))
     return [_port(one) for one in result]
 
 
-def attach(compute: Compute, who: Who, network_id: str, address: str | None) -> Port:
+def attach(compute: Compute, who: Requester, network_id: str, address: str | None) -> Port:
     """Add an address of a network of its cell to a server; return the interface."""
     command = Command("attach_interface", args={"network_id": network_id, "address": address}, check=_idle(REWIRE))
     return _port(call(compute, who, command))
 
 
-def detach(compute: Compute, who: Who, port_id: str) -> None:
+def detach(compute: Compute, who: Requester, port_id: str) -> None:
     """Remove an interface from a server, with all of its addresses."""
     call(compute, who, Command("detach_interface", args={"port_id": port_id}, check=_idle(REWIRE)))
 
 
-def remove_address(compute: Compute, who: Who, address: str) -> None:
+def remove_address(compute: Compute, who: Requester, address: str) -> None:
     """Remove one address from a server."""
     call(compute, who, Command("remove_fixed_ip", args={"address": address}, check=_idle(REWIRE)))
 
 
-def associate(compute: Compute, who: Who, address: str, fixed_address: str | None) -> None:
+def associate(compute: Compute, who: Requester, address: str, fixed_address: str | None) -> None:
     """Associate a floating address of the project in the server's cell with one of the server's."""
     args = {"address": address, "fixed_address": fixed_address}
     call(compute, who, Command("associate_floating_ip", args=args, heeds_lock=False))
 
 
-def disassociate(compute: Compute, who: Who, address: str) -> None:
+def disassociate(compute: Compute, who: Requester, address: str) -> None:
     """Disassociate a floating address from a server."""
     call(compute, who, Command("disassociate_floating_ip", args={"address": address}, heeds_lock=False))
 
@@ -358,7 +358,7 @@ def _idle(task: str) -> Check:
     return lambda server: actions.idle(server, task)
 
 
-def _check(server: Server, who: Who, command: Command) -> None:
+def _check(server: Server, who: Requester, command: Command) -> None:
     if command.heeds_lock:
         actions.check_lock(server, who.project_id)
     command.check(server)

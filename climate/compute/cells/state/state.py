@@ -13,11 +13,11 @@ import structlog
 from sqlalchemy import Connection
 
 from climate.compute.cells import neighbours
-from climate.compute.cells.cell import Cell
 from climate.compute.cells.errors import CellNotFound, CellRoutingInconsistency
 from climate.compute.cells.messaging import paths, send
 from climate.compute.cells.messaging.dispatch import CellContext, Handlers
 from climate.compute.cells.messaging.messages import DOWN, UP, Message
+from climate.compute.cells.models import Cell
 from climate.compute.cells.state import capacities
 from climate.compute.cells.state import report_validation as state_report
 from climate.compute.context import Compute

@@ -162,7 +162,7 @@ class Plug:
         return interface_name(self.vif_id)
 
 
-class What(Enum):
+class DhcpAction(Enum):
     """Action of a DHCP client, as reported by dnsmasq's dhcp-script."""
 
     LEASED = "add"
@@ -171,12 +171,12 @@ class What(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Happened:
+class DhcpEvent:
     """Event reported by a DHCP server, kept until it is acknowledged."""
 
     key: str
     network_id: str
-    what: What
+    what: DhcpAction
     mac: str
     address: IPv4Address
 
@@ -258,7 +258,7 @@ class NetworkDriver(Protocol):
     def release(self, link: Link, entry: Entry) -> None:
         """Release a DHCP lease on behalf of its client; the server reports the release in `happened`."""
 
-    def happened(self) -> Sequence[Happened]:
+    def happened(self) -> Sequence[DhcpEvent]:
         """Return the unacknowledged events of DHCP clients, oldest first."""
 
     def forget(self, keys: Sequence[str]) -> None:

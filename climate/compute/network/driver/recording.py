@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from ipaddress import IPv6Address
 from pathlib import Path
 
-from climate.compute.network.driver import Entry, ExistingResources, Happened, Link, Nat, Plug, Served, What
+from climate.compute.network.driver import DhcpAction, DhcpEvent, Entry, ExistingResources, Link, Nat, Plug, Served
 from climate.compute.network.render import dnsmasq, iptables, nat_iptables, nat_nft, radvd
 
 _LINK_LOCAL = IPv6Address("fe80::1")
@@ -31,7 +31,7 @@ class RecordingNetwork:
     serving: dict[str, Served] = field(default_factory=dict)
     plugs: dict[str, Plug] = field(default_factory=dict)
     nat: Nat | None = None
-    events: dict[str, Happened] = field(default_factory=dict)
+    events: dict[str, DhcpEvent] = field(default_factory=dict)
     _told: int = 0
 
     @property
@@ -111,15 +111,15 @@ class RecordingNetwork:
     def release(self, link: Link, entry: Entry) -> None:
         self.fails("release")
         if link.network_id in self.serving:
-            self.tell(link.network_id, What.RELEASED, entry)
+            self.tell(link.network_id, DhcpAction.RELEASED, entry)
 
-    def tell(self, network_id: str, what: What, entry: Entry) -> None:
+    def tell(self, network_id: str, what: DhcpAction, entry: Entry) -> None:
         """Simulate an event of a DHCP client."""
         self._told += 1
         key = f"{self._told:012d}"
-        self.events[key] = Happened(key, network_id, what, entry.mac, entry.address)
+        self.events[key] = DhcpEvent(key, network_id, what, entry.mac, entry.address)
 
-    def happened(self) -> Sequence[Happened]:
+    def happened(self) -> Sequence[DhcpEvent]:
         self.fails("happened")
         return tuple(self.events.values())
 

@@ -8,11 +8,11 @@ from pathlib import Path
 
 from climate.compute.errors import NetworkError
 from climate.compute.linux import netns
-from climate.compute.network.driver import Entry, ExistingResources, Happened, Link, Nat, Plug, Served
+from climate.compute.network.driver import DhcpEvent, Entry, ExistingResources, Link, Nat, Plug, Served
 from climate.compute.network.linux import atomic_files, commands
 from climate.compute.network.linux.daemons.dhcp import DhcpServers
 from climate.compute.network.linux.daemons.radvd import RouterAdverts
-from climate.compute.network.linux.layer2 import AUTO, Ground
+from climate.compute.network.linux.layer2 import AUTO, Layer2
 from climate.compute.network.linux.nat import IptablesNat, NftNat
 from climate.compute.network.render.port_filter import FilterRule
 
@@ -23,10 +23,10 @@ class LinuxNetwork:
     """NetworkDriver for Linux. All processes of one host must use the same folder."""
 
     def __init__(self, namespace: str | None, folder: Path, segments: str = AUTO, nat: str = "nft") -> None:
-        """Create the driver. `segments`: VLAN transport, as Ground takes it; `nat`: nft or iptables."""
+        """Create the driver. `segments`: VLAN transport, as Layer2 takes it; `nat`: nft or iptables."""
         self._namespace = namespace
         self._chosen = segments
-        self._ground = Ground(namespace, folder, segments)
+        self._ground = Layer2(namespace, folder, segments)
         self._dhcp = DhcpServers(namespace, folder / "dhcp")
         self._adverts = RouterAdverts(namespace, folder / "ra")
         self._translating = folder / "nat"
@@ -158,7 +158,7 @@ class LinuxNetwork:
         """Release a DHCP lease on behalf of its client; the server reports the release in `happened`."""
         self._dhcp.release(link, entry)
 
-    def happened(self) -> Sequence[Happened]:
+    def happened(self) -> Sequence[DhcpEvent]:
         """Return the unacknowledged events of DHCP clients, oldest first."""
         return self._dhcp.happened()
 

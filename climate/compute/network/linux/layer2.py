@@ -25,7 +25,7 @@ WAYS: tuple[Segment, ...] = (Dot1q(), Bpf(), Vxlan())
 """VLAN transports, the best first."""
 
 
-class Ground:
+class Layer2:
     """Layer 2 of one namespace. Its methods raise NetworkError.
 
     State is read from the kernel each time. A lock lets one process of a host change it at a time.

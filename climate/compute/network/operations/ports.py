@@ -14,7 +14,7 @@ from climate.compute.network.operations import security_groups
 from climate.compute.network.ports import FixedIp, NewPort
 from climate.compute.servers.actions import By
 from climate.compute.servers.interfaces import interfaces
-from climate.compute.servers.interfaces.interfaces import Who
+from climate.compute.servers.interfaces.interfaces import Requester
 from climate.compute.store.networks import ports as rows
 from climate.compute.store.networks.ports import Port
 from climate.database.connections import reading
@@ -77,7 +77,7 @@ def change(compute: Compute, port_id: str, who: tuple[str | None, By], wanted: C
         _apply(compute, conn, _still(conn, there, server), wanted)
 
     if there.server_id is not None and wanted.fixed_ips is not None:
-        interfaces.change(compute, Who(there.server_id, project_id, by), apply, counted=there.project_id)
+        interfaces.change(compute, Requester(there.server_id, project_id, by), apply, counted=there.project_id)
     else:
         with compute.engine.begin() as conn:
             apply(conn, None)
@@ -107,14 +107,14 @@ def delete(compute: Compute, port_id: str, who: tuple[str | None, By]) -> None:
     project_id, by = who
     there = get(compute, port_id, project_id)
     if there.server_id is not None and not there.kept:
-        interfaces.unplug(compute, Who(there.server_id, project_id, by), port_id)
+        interfaces.unplug(compute, Requester(there.server_id, project_id, by), port_id)
         return
 
     def drop(conn: Connection, server: Server | None) -> None:
         ports.delete(conn, _still(conn, there, server), compute.now(conn))
 
     if there.server_id is not None:
-        interfaces.change(compute, Who(there.server_id, project_id, by), drop)
+        interfaces.change(compute, Requester(there.server_id, project_id, by), drop)
     else:
         with compute.engine.begin() as conn:
             drop(conn, None)

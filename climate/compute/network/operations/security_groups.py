@@ -25,7 +25,7 @@ from climate.compute.models.security_group import (
 )
 from climate.compute.models.server import Server
 from climate.compute.servers import actions
-from climate.compute.servers.interfaces.interfaces import Who
+from climate.compute.servers.interfaces.interfaces import Requester
 from climate.compute.store.networks import ports
 from climate.compute.store.networks import security_groups as rows
 from climate.compute.store.projects import quotas
@@ -151,7 +151,7 @@ def ids_of(compute: Compute, project_id: str, wanted: Sequence[str]) -> tuple[st
     return tuple(dict.fromkeys(_named(groups, name, project_id).id for name in wanted))
 
 
-def add_to_server(compute: Compute, who: Who, wanted: str) -> None:
+def add_to_server(compute: Compute, who: Requester, wanted: str) -> None:
     """Give a server a further group, by its name or id. Raises NotFound, Conflict."""
 
     def added(server: Server, group: SecurityGroup) -> list[str]:
@@ -160,7 +160,7 @@ def add_to_server(compute: Compute, who: Who, wanted: str) -> None:
     _give(compute, who, wanted, added)
 
 
-def remove_from_server(compute: Compute, who: Who, wanted: str) -> None:
+def remove_from_server(compute: Compute, who: Requester, wanted: str) -> None:
     """Take a group from a server, by its name or id. Raises NotFound, Conflict."""
 
     def removed(server: Server, group: SecurityGroup) -> list[str]:
@@ -184,7 +184,7 @@ def wake_peers(compute: Compute, groups: Iterable[str]) -> None:
     _wake(compute, touched)
 
 
-def _give(compute: Compute, who: Who, wanted: str, changed: Change) -> None:
+def _give(compute: Compute, who: Requester, wanted: str, changed: Change) -> None:
     if compute.cells.is_api:
         raise BadRequest("Security groups of servers in cells cannot be changed at the top cell.")
     with compute.engine.begin() as conn:

@@ -6,8 +6,8 @@ from dataclasses import replace
 from climate.compute.errors import NoValidHost
 from climate.compute.models.request import Spec
 from climate.compute.scheduler.decisions import log as decision_log
-from climate.compute.scheduler.distributed.cost_run import Priced, begun
 from climate.compute.scheduler.distributed.costs import NOOP
+from climate.compute.scheduler.distributed.node_selection import Priced, begun
 from climate.compute.scheduler.filtering.scheduler import refusal
 from climate.compute.scheduler.hosts.table import Hosts
 from climate.compute.scheduler.placement_plan import Plan

@@ -4,7 +4,7 @@ from climate.compute.errors import ComputeHostMetricNotFound, NoValidHost
 from climate.compute.models.request import Spec
 from climate.compute.scheduler.decisions import log
 from climate.compute.scheduler.decisions.record import Record, begun
-from climate.compute.scheduler.filtering.run import Search
+from climate.compute.scheduler.filtering.node_selection import Search
 from climate.compute.scheduler.hosts.table import Hosts
 from climate.compute.scheduler.placement_plan import Plan, Scheduler
 from climate.compute.scheduler.scheduler_parts import Rules

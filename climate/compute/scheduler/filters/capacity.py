@@ -10,7 +10,7 @@ from collections.abc import Callable
 import numpy as np
 
 from climate.compute.models.request import Spec
-from climate.compute.scheduler.hosts import contiguous_room
+from climate.compute.scheduler.hosts import cluster_member_capacity
 from climate.compute.scheduler.hosts.table import Hosts, Mask, Numbers
 from climate.compute.scheduler.scheduler_parts import Again, Filter, Options
 
@@ -46,11 +46,11 @@ def ram_filter(name: str, ratio: Ratio) -> Filter:
 
     def keep(hosts: Hosts, spec: Spec, options: Options) -> Mask:
         enough = (hosts.ram_mb >= spec.ram_mb) & (usable(hosts) >= spec.ram_mb)
-        return enough & contiguous_room.in_one_piece(hosts, spec)
+        return enough & cluster_member_capacity.in_one_piece(hosts, spec)
 
     def why(hosts: Hosts, spec: Spec, options: Options, index: int) -> str:
-        if not contiguous_room.in_one_piece(hosts.row(index), spec)[0]:
-            return contiguous_room.why_not(hosts, spec, index)
+        if not cluster_member_capacity.in_one_piece(hosts.row(index), spec)[0]:
+            return cluster_member_capacity.why_not(hosts, spec, index)
         if hosts.ram_mb[index] < spec.ram_mb:
             return f"does not have {spec.ram_mb} MB usable ram before overcommit, it only has {hosts.ram_mb[index]} MB."
         only = usable(hosts.row(index))[0]

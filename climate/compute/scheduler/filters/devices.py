@@ -8,7 +8,7 @@ import numpy as np
 from climate.compute.errors import BadRequest
 from climate.compute.models.request import Spec
 from climate.compute.nodes import attestation
-from climate.compute.placement.flavor_demands import Demand, demand_of
+from climate.compute.placement.numa_and_pci_requests import Demand, demand_of
 from climate.compute.scheduler.filters.location import everywhere
 from climate.compute.scheduler.hosts import numa
 from climate.compute.scheduler.hosts.table import Hosts, Mask, Numbers

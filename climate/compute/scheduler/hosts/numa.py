@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from climate.compute.placement.flavor_demands import GuestCell
+from climate.compute.placement.numa_and_pci_requests import GuestCell
 
 CELLS = "numa_cells"
 """Key of NUMA cells in a node's stats: a list of {"cpus": number, "memory_mb": number}."""

@@ -38,31 +38,31 @@ SLACK = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Book(Generic[T]):
+class ValueCodes(Generic[T]):
     """Values of a coded column, and the key of each."""
 
     codes: Mapping[Hashable, int] = field(default_factory=dict)
     values: tuple[T, ...] = ()
 
-    def knowing(self, keys: Sequence[K], make: Callable[[K], T]) -> "Book[T]":
-        """Return a book that has a value for each of the keys."""
+    def knowing(self, keys: Sequence[K], make: Callable[[K], T]) -> "ValueCodes[T]":
+        """Return codes with a value for each of the keys."""
         unknown = [key for key in dict.fromkeys(keys) if key not in self.codes]
         if not unknown:
             return self
         codes = dict(self.codes) | {key: len(self.codes) + index for index, key in enumerate(unknown)}
-        return Book(codes, (*self.values, *(make(key) for key in unknown)))
+        return ValueCodes(codes, (*self.values, *(make(key) for key in unknown)))
 
     def column(self, keys: Sequence[Hashable]) -> Coded[T]:
         return Coded(np.array([self.codes[key] for key in keys], dtype=np.int32), self.values)
 
 
 @dataclass(frozen=True, slots=True)
-class Books:
-    """Books of the three coded columns."""
+class ColumnCodes:
+    """Codes of the three coded columns."""
 
-    pools: Book[Pool | None] = field(default_factory=Book)
-    groupings: Book[Grouping] = field(default_factory=Book)
-    profiles: Book[Profile] = field(default_factory=Book)
+    pools: ValueCodes[Pool | None] = field(default_factory=ValueCodes)
+    groupings: ValueCodes[Grouping] = field(default_factory=ValueCodes)
+    profiles: ValueCodes[Profile] = field(default_factory=ValueCodes)
 
     def __len__(self) -> int:
         return len(self.pools.values) + len(self.groupings.values) + len(self.profiles.values)
@@ -84,7 +84,7 @@ class Services:
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
+class Snapshot:
     """Content of one database snapshot."""
 
     seen: str
@@ -100,7 +100,7 @@ class Moment:
     services: Services
     labels: Mapping[int, tuple[Label, ...]]
     """Node -> its ordinary aggregates."""
-    books: Books
+    books: ColumnCodes
     room: int
     """Maximum number of values in all books."""
 
@@ -112,13 +112,13 @@ class Moment:
         return replace(self.hosts.copy(), up=up, disabled=~self.services.enabled[self.service], io_ops=io_ops)
 
 
-def whole(reading: Reading) -> Moment:
+def whole(reading: Reading) -> Snapshot:
     """Return the snapshot of a complete reading."""
     services = _services(reading)
     labels = _labels(reading)
     nodes = _with_service(reading.nodes, services)
-    hosts, books = _hosts(nodes, Books(), labels, logging.WARNING)
-    return Moment(
+    hosts, books = _hosts(nodes, ColumnCodes(), labels, logging.WARNING)
+    return Snapshot(
         seen=reading.seen,
         origin=reading.origin,
         hosts=hosts,
@@ -131,7 +131,7 @@ def whole(reading: Reading) -> Moment:
     )
 
 
-def moved_on(moment: Moment, reading: Reading) -> Moment | None:
+def moved_on(moment: Snapshot, reading: Reading) -> Snapshot | None:
     """Return the snapshot with later changes; None if a complete reading is needed."""
     if reading.restructured or reading.origin != moment.origin or _xmin(reading.seen) < _xmin(moment.seen):
         return None
@@ -220,12 +220,12 @@ def _labels(reading: Reading) -> Mapping[int, tuple[Label, ...]]:
 
 
 def _hosts(
-    nodes: Mapping[str, Sequence[Any]], books: Books, labels: Mapping[int, tuple[Label, ...]], level: int
-) -> tuple[Hosts, Books]:
+    nodes: Mapping[str, Sequence[Any]], books: ColumnCodes, labels: Mapping[int, tuple[Label, ...]], level: int
+) -> tuple[Hosts, ColumnCodes]:
     """Return the columns of these nodes, and the books with their values."""
     pools = list(zip(nodes["pool"], nodes["owner"], nodes["closed"], nodes["shared"], strict=True))
     indexes = [(zone, labels.get(node, ())) for zone, node in zip(nodes["zone"], nodes["id"], strict=True)]
-    books = Books(
+    books = ColumnCodes(
         books.pools.knowing(pools, lambda key: Pool(*key) if key[0] is not None else None),
         books.groupings.knowing(indexes, lambda key: Grouping(*key)),
         books.profiles.knowing(nodes["profile"], _profile),

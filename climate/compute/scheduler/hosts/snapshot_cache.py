@@ -17,7 +17,7 @@ from datetime import datetime
 
 from sqlalchemy import Connection
 
-from climate.compute.scheduler.hosts.snapshot import Moment, moved_on, whole
+from climate.compute.scheduler.hosts.snapshot import Snapshot, moved_on, whole
 from climate.compute.scheduler.hosts.table import Hosts
 from climate.compute.store.nodes import scheduler_snapshot
 
@@ -25,13 +25,13 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
-class Roster:
+class SnapshotCache:
     """Latest snapshot of this process.
 
     Threads share it without a lock: each starts from the current snapshot and stores another. Any of them is complete.
     """
 
-    _kept: Moment | None = None
+    _kept: Snapshot | None = None
 
     def take(self, conn: Connection, now: datetime, down_seconds: float, *, afresh: bool = False) -> Hosts:
         """Return all nodes as this connection sees them now, for one request to consume.
@@ -53,7 +53,7 @@ class Roster:
         return moment.table(reading.busy, now, down_seconds)
 
 
-def _log_dead(before: Moment | None, after: Moment) -> None:
+def _log_dead(before: Snapshot | None, after: Snapshot) -> None:
     if before is None:
         return
     gone = set(before.hosts.ids.tolist()) - set(after.hosts.ids.tolist())

@@ -11,7 +11,7 @@ from climate.compute.errors import NotFound
 from climate.compute.models.server import REWIRE, SHELVED_OFFLOADED, Server
 from climate.compute.network import fixed_ips as fixed
 from climate.compute.network import floating_ips, ports
-from climate.compute.network.allocation import api_calls
+from climate.compute.network.allocation import address_requests
 from climate.compute.network.allocation.allocator import ADD
 from climate.compute.network.allocation.grants import AddressRequest, Granted
 from climate.compute.network.models import Vif
@@ -29,7 +29,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Who:
+class Requester:
     """The requester of a change and its server; project None is an administrator."""
 
     server_id: str
@@ -53,7 +53,7 @@ def port_of(vif: Vif) -> Port:
     return Port(vif.id, vif.mac, vif.network.id, vif.network.subnet_id, tuple(map(str, vif.addresses)))
 
 
-def add(compute: Compute, who: Who, network_id: str, address: str | None = None) -> Vif:
+def add(compute: Compute, who: Requester, network_id: str, address: str | None = None) -> Vif:
     """Attach an address of a network, the given one or any, to a server; return the interface that has it.
 
     Raises NotFound, Conflict, Busy, BadRequest for a network that its project may not use, NoMoreAddresses,
@@ -74,11 +74,11 @@ def add(compute: Compute, who: Who, network_id: str, address: str | None = None)
         return change(compute, who, attach, counted=owner)
     except BaseException:
         if granted is not None:
-            api_calls.cancel(compute, [granted.asked])
+            address_requests.cancel(compute, [granted.asked])
         raise
 
 
-def _granted(compute: Compute, who: Who, network_id: str, address: str | None) -> Granted | None:
+def _granted(compute: Compute, who: Requester, network_id: str, address: str | None) -> Granted | None:
     """Return the address that the host of a network grants; None if addresses are allocated in the database."""
     if compute.network_queue is None:
         return None
@@ -90,11 +90,11 @@ def _granted(compute: Compute, who: Who, network_id: str, address: str | None) -
         macs = {vif.network.id: vif.mac for vif in addresses.vifs_of(conn, [server.id])}
         exact = {} if address is None else {network_id: address}
         wanted = AddressRequest(server.project_id, (server.id,), networks, exact, macs=macs)
-        prepared = api_calls.prepare(conn, compute, wanted)
-    return api_calls.ask(compute, compute.network_queue, prepared, ADD)[0]
+        prepared = address_requests.prepare(conn, compute, wanted)
+    return address_requests.ask(compute, compute.network_queue, prepared, ADD)[0]
 
 
-def remove(compute: Compute, who: Who, address: str) -> None:
+def remove(compute: Compute, who: Requester, address: str) -> None:
     """Remove one address from a server, with its interface if that has no other.
 
     Raises NotFound, Conflict while a floating address is associated with it, Busy.
@@ -106,7 +106,7 @@ def remove(compute: Compute, who: Who, address: str) -> None:
     change(compute, who, release)
 
 
-def plug_port(compute: Compute, who: Who, port_id: str) -> Vif:
+def plug_port(compute: Compute, who: Requester, port_id: str) -> Vif:
     """Attach a port that the project of a server created; return the interface.
 
     Raises NotFound, Conflict if the port is in use, Busy, BadRequest if it has no address or its network is not served.
@@ -120,7 +120,7 @@ def plug_port(compute: Compute, who: Who, port_id: str) -> Vif:
     return change(compute, who, plug)
 
 
-def unplug(compute: Compute, who: Who, vif_id: str) -> None:
+def unplug(compute: Compute, who: Requester, vif_id: str) -> None:
     """Detach an interface with all of its addresses from a server; floating ones are disassociated.
 
     A port that a project created keeps its addresses. Raises NotFound, Conflict, Busy.
@@ -150,7 +150,9 @@ def interfaces(compute: Compute, server_id: str, project_id: str | None = None) 
         return addresses.vifs_of(conn, [server_id])
 
 
-def change(compute: Compute, who: Who, apply: Callable[[Connection, Server], T], *, counted: str | None = None) -> T:
+def change(
+    compute: Compute, who: Requester, apply: Callable[[Connection, Server], T], *, counted: str | None = None
+) -> T:
     """Change the addresses of an idle server, and request the update of its guest if it is on a node.
 
     `counted`: the project whose limits count; they are locked before the server, as everywhere.

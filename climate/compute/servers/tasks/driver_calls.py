@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from climate.compute.errors import VirtError
-from climate.compute.images import backups, images
+from climate.compute.images import backups, image_data
 from climate.compute.migrations import live_migration, migration_steps
 from climate.compute.models.server import (
     ACTIVE,
@@ -107,17 +107,17 @@ def _reboot(work: Work) -> None:
 
 
 def _snapshot(work: Work) -> None:
-    images.save(work.compute, work.guest, work.server.task_image or "", work.check)
+    image_data.save(work.compute, work.guest, work.server.task_image or "", work.check)
     backups.rotate(work.compute, work.server.task_image or "")
 
 
 def _shelve(work: Work) -> None:
     compute, image = work.compute, work.server.task_image or ""
-    if not images.is_made(compute, image):
+    if not image_data.is_made(compute, image):
         work.driver.stop(work.guest, kindly=work.server.status == ACTIVE)
         _snapshot(work)
         # Recorded before the guest is deleted: afterwards the image is the only copy of its disk.
-        if not images.is_made(compute, image):
+        if not image_data.is_made(compute, image):
             raise VirtError("the image that the server is shelved in is gone")
     work.clear()
 

@@ -12,7 +12,7 @@ import structlog
 
 from climate.compute.context import Compute
 from climate.compute.store.db_errors import DATABASE_ERRORS
-from climate.compute.store.servers import retries
+from climate.compute.store.servers import reschedule
 
 CLAIM_SECONDS, BEAT_SECONDS = 8.0, 2.0
 """Duration of a claim and interval of its renewal, in seconds."""
@@ -48,7 +48,7 @@ def renewed_claim(compute: Compute, server_id: str, worker: str) -> Iterator[Che
 def renew(compute: Compute, server_id: str, worker: str) -> bool:
     """Renew the claim; False if this worker has lost it."""
     with compute.engine.begin() as conn:
-        return retries.hold(conn, server_id, worker, compute.now(conn), CLAIM_SECONDS) is not None
+        return reschedule.hold(conn, server_id, worker, compute.now(conn), CLAIM_SECONDS) is not None
 
 
 def _beat(compute: Compute, server_id: str, worker: str, done: threading.Event) -> None:

@@ -13,7 +13,7 @@ from sqlalchemy import Connection
 
 from climate.compute.context import Compute
 from climate.compute.errors import VirtError
-from climate.compute.images import images
+from climate.compute.images import image_data
 from climate.compute.migrations import live_migration, migration_steps
 from climate.compute.models.flavor import recorded
 from climate.compute.models.server import (
@@ -63,14 +63,14 @@ def done(compute: Compute, server: Server, worker: str) -> bool:
     if finished:
         _forget_carrier(compute, server, task)
     elif task == SHELVE and task_heartbeat.renew(compute, server.id, worker):
-        images.forget(compute, server.task_image or "")  # the replacing task has dropped the image
+        image_data.forget(compute, server.task_image or "")  # the replacing task has dropped the image
     return finished
 
 
 def _forget_carrier(compute: Compute, server: Server, task: str) -> None:
     """Delete the image or the disks by which the server has reached its node."""
     if task == UNSHELVE and server.shelved_image is not None:
-        images.forget(compute, server.shelved_image)
+        image_data.forget(compute, server.shelved_image)
     if task == MIGRATE:
         migration_steps.forget_carried(compute, server)
 
@@ -80,7 +80,7 @@ def failed(compute: Compute, server: Server, worker: str, reason: str) -> bool:
     task = server.task or ""
     if task in MAKING:
         return reschedule.elsewhere(compute, server, worker, reason)
-    if task == DELETE or (task == SHELVE and images.is_made(compute, server.task_image or "")):
+    if task == DELETE or (task == SHELVE and image_data.is_made(compute, server.task_image or "")):
         # A deletion is retried until the guest is removed.
         with compute.engine.begin() as conn:
             tasks.let_go(conn, server.id, worker, compute.now(conn))
@@ -134,12 +134,12 @@ def gone(compute: Compute, server: Server) -> bool:
         migration_steps.dropped(conn, locked, compute.now(conn))
         actions.drop(conn, compute, locked)
     if locked.shelved_image is not None:
-        images.forget(compute, locked.shelved_image)
+        image_data.forget(compute, locked.shelved_image)
     return True
 
 
 def _give_up_image(conn: Connection, server: Server, now: datetime) -> None:
-    images.give_up(conn, server.task_image or "", now)
+    image_data.give_up(conn, server.task_image or "", now)
 
 
 def _offloaded(conn: Connection, server: Server, now: datetime) -> None:
@@ -154,7 +154,7 @@ def _still_shelved(conn: Connection, server: Server, now: datetime) -> None:
 
 def _unshelved(conn: Connection, server: Server, now: datetime) -> None:
     if server.shelved_image is not None:
-        images.drop(conn, server.shelved_image)
+        image_data.drop(conn, server.shelved_image)
     resize_and_shelve.unshelved(conn, server.id)
 
 

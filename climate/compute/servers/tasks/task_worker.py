@@ -8,12 +8,12 @@ from uuid import uuid4
 
 import structlog
 
-from climate.compute.clusters import member_orders
+from climate.compute.clusters import member_service
 from climate.compute.context import Compute
 from climate.compute.errors import NetworkError, VirtError
 from climate.compute.migrations import departed_servers
 from climate.compute.models.server import Server
-from climate.compute.servers import guests
+from climate.compute.servers import guest_conversion
 from climate.compute.servers.interfaces import vif_plugging
 from climate.compute.servers.tasks import driver_calls, task_heartbeat, task_results
 from climate.compute.servers.tasks.task import Work
@@ -40,7 +40,7 @@ def carry_out(compute: Compute, server_id: str) -> None:
         claimed = wishes.claim(conn, server_id, compute.service_host, worker, compute.now(conn), CLAIM_SECONDS)
     if not claimed:
         departed_servers.clear(compute, server_id)
-        member_orders.carry_out(compute, server_id)
+        member_service.carry_out(compute, server_id)
         _renew_filters(compute, server_id)
         return
     with task_heartbeat.renewed_claim(compute, server_id, worker) as check:
@@ -69,9 +69,9 @@ def _next(compute: Compute, server_id: str, check: Check) -> Work | None:
         server: Server | None = servers.get(conn, server_id)
         if server is None or server.task is None:
             return None
-        image_id = guests.source(server)
+        image_id = guest_conversion.source(server)
         image = image_rows.get(conn, image_id) if image_id else None
-    return Work(compute, server, guests.guest(compute, server, image), check)
+    return Work(compute, server, guest_conversion.guest(compute, server, image), check)
 
 
 def _step(work: Work, worker: str) -> bool:

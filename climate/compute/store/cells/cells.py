@@ -11,7 +11,7 @@ from sqlalchemy import update as update_rows
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.dialects.postgresql import insert as insert_into
 
-from climate.compute.cells.cell import Broker, Cell
+from climate.compute.cells.models import Broker, Cell
 from climate.compute.store.cells.messages import NEIGHBOURS, notify
 from climate.compute.store.columns import in_array, in_parameter
 from climate.compute.store.tables.cells import cells

@@ -6,7 +6,6 @@ from sqlalchemy import ColumnElement, Connection, ScalarSelect, Table, any_, del
 
 from climate.compute.store.tables.cell_servers import cell_servers
 from climate.compute.store.tables.networks import floating_addresses, networks, vifs
-from climate.compute.store.tables.reserved_capacity import grants
 from climate.compute.store.tables.servers import (
     actions,
     flavors,
@@ -17,6 +16,7 @@ from climate.compute.store.tables.servers import (
     server_usage,
     servers,
 )
+from climate.compute.store.tables.shared_capacity import grants
 from climate.compute.store.tables.volumes import volumes
 from climate.compute.store.tables.vpn import authorities
 from climate.compute.store.tables.zone_builds import zone_builds

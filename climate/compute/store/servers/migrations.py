@@ -131,7 +131,7 @@ MOST_FORGOTTEN = 5000
 
 
 @dataclass(frozen=True, slots=True)
-class Whereabouts:
+class ServerLocation:
     """A server's node and the node that its migration holds, with the hosts of their services; None: there is none."""
 
     server_id: str
@@ -247,9 +247,9 @@ def stranded(conn: Connection, host: str, task: str, now: datetime, down: float)
     return [migration_of(row) for row in conn.execute(_STRANDED, given).mappings()]
 
 
-def whereabouts(conn: Connection, ids: Sequence[str]) -> list[Whereabouts]:
+def whereabouts(conn: Connection, ids: Sequence[str]) -> list[ServerLocation]:
     """Return the nodes of the existing servers of these ids."""
-    return [Whereabouts(**row) for row in conn.execute(_HERE, {"ids": list(ids)}).mappings()]
+    return [ServerLocation(**row) for row in conn.execute(_HERE, {"ids": list(ids)}).mappings()]
 
 
 def unconfirmed(conn: Connection, host: str, now: datetime, seconds: float) -> list[str]:

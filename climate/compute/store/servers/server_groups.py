@@ -7,8 +7,8 @@ from sqlalchemy import delete as delete_from
 from sqlalchemy.dialects.postgresql import ARRAY, UUID
 from sqlalchemy.dialects.postgresql import insert as insert_into
 
-from climate.compute.store.tables.reserved_capacity import grants
 from climate.compute.store.tables.servers import server_groups, servers
+from climate.compute.store.tables.shared_capacity import grants
 
 _MEMBERS = (
     select(servers.c.id)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from climate.compute.errors import VirtError
 
-PROGRAM = Path(__file__).with_name("bind_program.py")
+PROGRAM = Path(__file__).with_name("bind_mount_program.py")
 SECONDS = 10.0
 
 

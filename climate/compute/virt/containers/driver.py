@@ -62,7 +62,7 @@ while :; do read -r _; done
 
 
 @dataclass(frozen=True)
-class Bubble:
+class BubblewrapContainer:
     """Container of a guest; its process is process 1 of the container."""
 
     def kinds(self) -> tuple[Kind, ...]:

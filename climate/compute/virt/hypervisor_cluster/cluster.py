@@ -13,10 +13,10 @@ from climate.compute.clusters.cluster_spec import ClusterSpec
 from climate.compute.errors import VirtError
 from climate.compute.models.node import NodeDefaults, NodeSpec
 from climate.compute.virt import Guest, State
-from climate.compute.virt.hypervisor_cluster.ledger import Entry, Ledger, Place, size_of
 from climate.compute.virt.hypervisor_cluster.member import Member
-from climate.compute.virt.hypervisor_cluster.rooms import Limits, Room, Size, choose
-from climate.compute.virt.hypervisor_cluster.rooms import size_of as size_of_member
+from climate.compute.virt.hypervisor_cluster.member_capacity import Limits, Room, Size, choose
+from climate.compute.virt.hypervisor_cluster.member_capacity import size_of as size_of_member
+from climate.compute.virt.hypervisor_cluster.server_placements import Entry, Ledger, Place, size_of
 from climate.compute.virt.live_migrator import Limits as LiveLimits
 from climate.sealed_secrets import Vault
 

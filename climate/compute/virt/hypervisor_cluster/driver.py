@@ -14,11 +14,11 @@ from climate.compute.models.node import DEFAULTS, NodeDefaults, NodeSpec
 from climate.compute.virt import Guest, State, VirtDriver, Wiring
 from climate.compute.virt.guest_folders import as_virt_error
 from climate.compute.virt.guest_kinds import Kind, completed
-from climate.compute.virt.hypervisor_cluster import care, live_moves
+from climate.compute.virt.hypervisor_cluster import live_moves, periodic_tasks
 from climate.compute.virt.hypervisor_cluster.cluster import Cluster
-from climate.compute.virt.hypervisor_cluster.ledger import KEPT, Entry, Ledger
 from climate.compute.virt.hypervisor_cluster.member import HERE, LocalMember, Member
-from climate.compute.virt.hypervisor_cluster.rooms import Limits
+from climate.compute.virt.hypervisor_cluster.member_capacity import Limits
+from climate.compute.virt.hypervisor_cluster.server_placements import KEPT, Entry, Ledger
 from climate.compute.virt.live_migrator import Limits as LiveLimits
 from climate.compute.virt.live_migrator import LiveMigrator
 from climate.sealed_secrets import Vault
@@ -173,13 +173,13 @@ class HypervisorClusterDriver:
 
     @as_virt_error
     def states(self) -> Mapping[str, State]:
-        return {server_id: state for one in self._clusters() for server_id, state in care.states(one).items()}
+        return {server_id: state for one in self._clusters() for server_id, state in periodic_tasks.states(one).items()}
 
     @as_virt_error
     def tidy(self) -> None:
         """Run one round for all clusters: restart servers of failed members, and move others for balance."""
         for cluster in self._clusters():
-            care.run_round(cluster, self.failures)
+            periodic_tasks.run_round(cluster, self.failures)
 
     @as_virt_error
     def console(self, guest: Guest, lines: int | None) -> str:
@@ -249,7 +249,7 @@ class HypervisorClusterDriver:
     def _look(self, cluster: Cluster, entry: Entry, member: Member) -> None:
         """Record the state after a call, even if the call failed."""
         with suppress(VirtError):
-            state = care.state_on(member, entry)
+            state = periodic_tasks.state_on(member, entry)
             cluster.ledger.put(replace(entry, state=state, starts=False))
 
     def _entry(self, guest: Guest) -> Entry | None:

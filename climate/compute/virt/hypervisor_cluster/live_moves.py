@@ -15,9 +15,9 @@ import structlog
 from climate.compute.errors import Unanswered, VirtError
 from climate.compute.virt import Guest, State
 from climate.compute.virt.hypervisor_cluster.cluster import Cluster
-from climate.compute.virt.hypervisor_cluster.ledger import REST_SECONDS, Entry, LiveMove, Place
 from climate.compute.virt.hypervisor_cluster.member import Member
-from climate.compute.virt.hypervisor_cluster.rooms import Move, balance, choose
+from climate.compute.virt.hypervisor_cluster.member_capacity import Move, balance, choose
+from climate.compute.virt.hypervisor_cluster.server_placements import REST_SECONDS, Entry, LiveMove, Place
 from climate.compute.virt.live_migrator import LiveMigrator, Order, Progress, opened, opened_result, sealed
 
 DISK_SECONDS, MEMORY_SECONDS = 10.0, 40.0

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 from climate.compute.clusters.cluster_spec import MemberSpec
-from climate.compute.virt import Guest, VirtDriver, shared_disks
+from climate.compute.virt import Guest, VirtDriver, shared_storage
 
 HERE = "here"
 """Machine of the cluster's own compute service."""
@@ -54,10 +54,10 @@ class LocalMember:
 
     @property
     def disks(self) -> str:
-        return shared_disks.identity(self.driver)
+        return shared_storage.identity(self.driver)
 
     def trouble(self) -> str | None:
-        return self.driver.trouble() or shared_disks.trouble(self.driver)
+        return self.driver.trouble() or shared_storage.trouble(self.driver)
 
     def fence(self, guest: Guest) -> None:
         self.driver.stop(guest, kindly=False)

@@ -14,7 +14,7 @@ from climate.compute.errors import Conflict, NotFound
 from climate.compute.models.request import BootRequest, spec_of
 from climate.compute.placement import request_data
 from climate.compute.projects import quota_check
-from climate.compute.reservations import capacity
+from climate.compute.reservations import shared_capacity
 from climate.compute.servers import create as boot
 from climate.compute.store.zones import builds as rows
 from climate.compute.store.zones import child_zones, notify_pollers, offers, servers
@@ -89,7 +89,7 @@ def create(
     with compute.engine.begin() as conn:
         count = quota_check.allowed(conn, request.project_id, request.flavor, request.count, request.least)
         request_data.check_image(conn, request.image_id, request.flavor)
-        capacity.check_hints(conn, spec)
+        shared_capacity.check_hints(conn, spec)
         image = request_spec.image_name(conn, request.image_id)
         recorded = {
             "boot": request_spec.recorded_request(kept),

@@ -10,8 +10,8 @@ from climate.compute.context import Compute
 from climate.compute.errors import BadRequest, ComputeError
 from climate.compute.models.request import BootRequest, spec_of, zoned
 from climate.compute.placement import request_data
-from climate.compute.reservations import capacity
-from climate.compute.scheduler.estimates import estimate
+from climate.compute.reservations import shared_capacity
+from climate.compute.scheduler.cost_estimates import estimate
 from climate.compute.scheduler.multi import BOOT
 from climate.compute.scheduler.placement_plan import Trail
 from climate.compute.store.zones import child_zones
@@ -178,11 +178,11 @@ def _local(compute: Compute, request: BootRequest) -> tuple[list[LocalItem], Zon
         with _read_only(compute) as conn:
             spec = spec_of(zoned(request, compute.rules.options.schedule_zone))
             request_data.check_image(conn, request.image_id, request.flavor)
-            capacity.check_hints(conn, spec)
+            shared_capacity.check_hints(conn, spec)
             request_data.check_place(conn, spec, compute.rules.options.default_zone)
             hosts = compute.roster.take(conn, compute.now(conn), compute.down_seconds)
             completed = request_data.completed(conn, compute.rules, spec)
-            spec = replace(completed, trust=trust, slots=capacity.slots(conn, hosts, spec))
+            spec = replace(completed, trust=trust, slots=shared_capacity.slots(conn, hosts, spec))
         plan = estimate(compute.schedule, hosts, spec, request.count, compute.rules, compute.tell)
     except BadRequest as refused:
         return [], ZoneReport(reason=str(refused)), {}

@@ -6,13 +6,13 @@ from uuid import uuid4
 
 import structlog
 
-from climate.compute import operations
+from climate.compute import server_operations
 from climate.compute.context import Compute
 from climate.compute.errors import ComputeError, NoMoreAddresses, NoValidHost, QuotaExceeded, ZoneUnavailable
 from climate.compute.models.request import BootRequest
 from climate.compute.models.server import DELETE, Server
 from climate.compute.servers import create as compute_boot
-from climate.compute.servers.interfaces.interfaces import Who
+from climate.compute.servers.interfaces.interfaces import Requester
 from climate.compute.store.zones import child_zones
 from climate.compute.zones import routing
 from climate.compute.zones.builds import builds, provisioning, request_spec
@@ -109,7 +109,7 @@ def _take_back(compute: Compute, request: BootRequest, state: BuildState) -> Non
         server_id = item.server_id or ""
         try:
             if item.zone_id is None:
-                operations.ask(compute, Who(server_id, None, by), DELETE)
+                server_operations.ask(compute, Requester(server_id, None, by), DELETE)
             else:
                 routing.forward(compute, server_id, ChildRequest("DELETE", f"/servers/{server_id}"), None)
         except ComputeError as error:

@@ -79,13 +79,16 @@ class HttpChildClient:
             return []
         own_id = self.own_id()
         limits = [request.chain.limit(seconds or self.seconds) for _, request in requests]
-        talks = [Talk(*pair, self.tokens, own_id, limit) for pair, limit in zip(requests, limits, strict=True)]
+        talks = [
+            AuthenticatedRequest(*pair, self.tokens, own_id, limit)
+            for pair, limit in zip(requests, limits, strict=True)
+        ]
         outcomes = self.transport.hold([(talk.steps(), talk.limit) for talk in talks])
         return [talk.understood(outcome) for talk, outcome in zip(talks, outcomes, strict=True)]
 
 
 @dataclass(frozen=True, slots=True)
-class Talk:
+class AuthenticatedRequest:
     """One request to one child, with sign-in if needed."""
 
     zone: ChildZone

@@ -8,7 +8,7 @@ from flask import Flask
 from climate.cloud import CloudError
 from climate.cloud.fake import FakeCloud
 from climate.context import Climate
-from climate.service.host_operations import pool_filling
+from climate.service.host_operations import pool_scaling
 from tests.api.reservation.api_clients import Person, reservation, run_due, written
 from tests.conftest import Clock, cloud_host
 
@@ -91,7 +91,7 @@ def test_the_plan_says_what_is_wanted_and_what_is_done(
     clock.forward(hours=1)
     found = admin.get("/pools/reservation/plan")["plan"]
     assert [(one["step"], one["pool"]) for one in found["moves"]] == [("release", "reservation")] * 2
-    assert pool_filling.run_round(climate) == 2
+    assert pool_scaling.run_round(climate) == 2
     assert admin.get("/pools/multi-tenant")["pool"]["hosts"] == 2
     assert member("GET", "/pools/reservation/plan").status_code == 403
 

@@ -7,7 +7,7 @@ from flask import Flask
 from sqlalchemy import update
 
 from climate.compute.cells import neighbours
-from climate.compute.cells.cell import Cell
+from climate.compute.cells.models import Cell
 from climate.compute.cells.state import report_validation, state
 from climate.compute.store.cells import cells
 from climate.compute.store.tables.zones import zones

@@ -11,9 +11,9 @@ from climate.compute.store.tables.zones import zones
 from climate.compute.zones import registry
 from climate.context import Climate
 from climate.domain.notifications import Notice
-from climate.identity import lookup, roles
 from climate.identity import projects_and_users as accounts
-from climate.identity.audit import SETUP
+from climate.identity import read_operations, roles
+from climate.identity.audit_trail import SETUP
 from climate.identity.store.assignments import Holder
 from climate.service.notifications import delivery
 from tests.api.compute.api_clients import World
@@ -116,7 +116,7 @@ def test_names_and_properties_of_hosts_are_texts(
 def test_names_of_projects_users_and_their_things_are_texts(app: Flask, here: Place) -> None:
     name = HOSTILE[:60]
     user = accounts.create_user(here.identity, SETUP, accounts.NewUser(name, "a-long-password"))
-    (member,) = lookup.named_roles(here.identity, ["member"])
+    (member,) = read_operations.named_roles(here.identity, ["member"])
     for project_name in (name, f"other {name}"[:60]):
         project = accounts.create_project(here.identity, SETUP, accounts.NewProject(project_name))
         roles.give(here.identity, SETUP, Holder(user.id), project.id, member.id)

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from climate.compute.cells.cell import Broker, Cell
 from climate.compute.cells.messaging.broker import BrokerTransport, params
 from climate.compute.cells.messaging.transport import QUEUES, TransportError
+from climate.compute.cells.models import Broker, Cell
 
 WHOLE = Broker("10.0.0.2", 6379, "broker", "broker-password", "3", secret="secret of the link")
 

@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from climate.compute.cells.cell import Cell
 from climate.compute.cells.errors import (
     CellMaxHopCountReached,
     CellRoutingInconsistency,
@@ -14,6 +13,7 @@ from climate.compute.cells.errors import (
 from climate.compute.cells.messaging import messages, routing
 from climate.compute.cells.messaging.dispatch import CellContext, Handlers
 from climate.compute.cells.messaging.messages import DOWN, UP, Message, Response
+from climate.compute.cells.models import Cell
 from climate.compute.errors import NotFound
 from tests.compute.cells.kernel_tree import KernelTree
 

@@ -8,7 +8,7 @@ from uuid import uuid4
 import pytest
 from sqlalchemy import text
 
-from climate.compute import operations
+from climate.compute import server_operations
 from climate.compute.cells.builds import top_cell_servers
 from climate.compute.cells.errors import CellServiceAPIMethodNotFound, CellTimeout, InstanceUnknownCell
 from climate.compute.cells.messaging import send
@@ -41,7 +41,7 @@ from climate.compute.store.projects import flavors, images, keypairs
 from climate.compute.store.servers import tasks
 from climate.compute.store.servers.lists import Listing
 from climate.compute.virt import Guest
-from climate.compute.virt.memory import MemoryDriver
+from climate.compute.virt.in_memory import MemoryDriver
 from tests.compute.cells.server_tree import LEAF, LEAF_PATH, TOP, ServerTree, server_tree, who
 from tests.compute.cells.tree import CellDatabases
 from tests.compute.cloud_factory import HALF, TINY, request
@@ -458,10 +458,10 @@ def test_lists_at_the_top_take_the_filters_of_lists(cells: ServerTree) -> None:
     proxy.ask(cells.top, who(stopped), STOP)
     cells.tree.places["right"].boot_one(name="u")
     cells.settle()
-    everything = operations.listed(cells.top, Listing())
+    everything = server_operations.listed(cells.top, Listing())
     assert sorted(server.name for server in everything) == ["s", "t", "u"]
     for wanted, fits in FILTERS:
-        found = operations.listed(cells.top, Listing(wanted))
+        found = server_operations.listed(cells.top, Listing(wanted))
         assert {server.id for server in found} == {server.id for server in everything if fits(server)}, wanted
 
 
@@ -472,11 +472,11 @@ def test_lists_at_the_top_have_pages_and_orders(cells: ServerTree) -> None:
     for key in ("display_name", "host", "node", "availability_zone", "created_at", "uuid"):
         names: list[str] = []
         marker = None
-        while page := operations.listed(cells.top, Listing(order=((key, False),), marker=marker, limit=1)):
+        while page := server_operations.listed(cells.top, Listing(order=((key, False),), marker=marker, limit=1)):
             names, marker = [*names, page[0].name], page[0].id
         assert sorted(names) == ["a", "b", "c"]
     with pytest.raises(NotFound):
-        operations.listed(cells.top, Listing(marker=str(uuid4())))
+        server_operations.listed(cells.top, Listing(marker=str(uuid4())))
 
 
 def test_tombstones_are_forgotten_after_a_while(cells: ServerTree) -> None:

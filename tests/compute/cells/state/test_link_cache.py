@@ -8,8 +8,8 @@ import pytest
 
 from climate import bootstrap
 from climate.compute.cells import neighbours, removal
-from climate.compute.cells.cell import Broker, Cell
 from climate.compute.cells.messaging import outbox
+from climate.compute.cells.models import Broker, Cell
 from climate.compute.cells.state.link_cache import Surroundings
 from climate.compute.store.cells.messages import CHANNEL, NEIGHBOURS
 from tests.compute.cells.tree import Tree

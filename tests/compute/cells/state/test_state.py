@@ -9,10 +9,10 @@ import pytest
 from sqlalchemy import text
 
 from climate.compute.cells import neighbours
-from climate.compute.cells.cell import Broker, Cell
 from climate.compute.cells.errors import CellNotFound
 from climate.compute.cells.messaging import send
 from climate.compute.cells.messaging.messages import UP
+from climate.compute.cells.models import Broker, Cell
 from climate.compute.cells.state import state
 from tests.compute.cells.tree import CellDatabases, Tree, tree
 from tests.compute.cloud_factory import node

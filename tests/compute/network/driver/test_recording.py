@@ -8,6 +8,7 @@ import pytest
 from climate.compute.errors import NetworkError
 from climate.compute.network.driver import (
     Dhcp,
+    DhcpAction,
     Entry,
     ExistingResources,
     Forward,
@@ -17,7 +18,6 @@ from climate.compute.network.driver import (
     NetworkDriver,
     Plug,
     Served,
-    What,
 )
 from climate.compute.network.driver.recording import RecordingNetwork
 
@@ -61,10 +61,10 @@ def test_what_is_there_is_reported_until_it_is_taken_away() -> None:
 def test_clients_are_reported_until_that_is_forgotten() -> None:
     host = RecordingNetwork()
     host.serve(SERVED)
-    host.tell("net-1", What.LEASED, ENTRY)
+    host.tell("net-1", DhcpAction.LEASED, ENTRY)
     host.release(LINK, ENTRY)
     first, second = host.happened()
-    assert (first.what, second.what) == (What.LEASED, What.RELEASED)
+    assert (first.what, second.what) == (DhcpAction.LEASED, DhcpAction.RELEASED)
     assert second.address == ENTRY.address
     host.forget([first.key, "unknown"])
     assert host.happened() == (second,)

@@ -18,7 +18,7 @@ from climate.compute.network.ports import FixedIp, NewPort
 from climate.compute.network.render.port_filter import INGRESS, TCP, FilterRule
 from climate.compute.servers import create
 from climate.compute.servers.interfaces import interfaces
-from climate.compute.servers.interfaces.interfaces import Who
+from climate.compute.servers.interfaces.interfaces import Requester
 from climate.compute.store.networks import networks
 from climate.compute.store.networks.ports import Port
 from tests.compute.cloud_factory import request
@@ -95,7 +95,7 @@ def test_addresses_of_a_bound_port_are_plugged_in_anew(wired: Wired) -> None:
 def test_a_detached_port_is_unplugged_and_a_deleted_one_gone(wired: Wired) -> None:
     port = made(wired)
     server = booted(wired, port)
-    interfaces.unplug(wired.compute, Who(server.id, "demo", BY), port.port_id)
+    interfaces.unplug(wired.compute, Requester(server.id, "demo", BY), port.port_id)
     wired.settle()
     assert plugged(wired, port) == []
     other = booted(wired, port)

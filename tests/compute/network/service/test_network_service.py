@@ -7,7 +7,7 @@ import pytest
 
 from climate.compute.errors import Conflict, NetworkError
 from climate.compute.network import fixed_ips, floating_ips, networks
-from climate.compute.network.driver import Entry, Forward, Link, Served, Vpn, What
+from climate.compute.network.driver import DhcpAction, Entry, Forward, Link, Served, Vpn
 from climate.compute.store.networks import network_hosts
 from tests.compute.network.conftest import Cloud
 from tests.compute.network.recorded_network import ONE, TWO, Books
@@ -71,13 +71,13 @@ def test_a_fault_keeps_nothing_else_from_being_done_and_is_mended(cloud: Cloud, 
     first, second = there.boot(project_id="p1")[0], there.boot(2, project_id="p1", networks=None)
     there.settle()
     held = there.vifs(first.id)[0]
-    there.tell(What.LEASED, keeps.id, str(held.addresses[0]), held.mac)
+    there.tell(DhcpAction.LEASED, keeps.id, str(held.addresses[0]), held.mac)
     there.tend()
     with there.compute.engine.begin() as conn:
         networks.disassociate(conn, loses.id)
         conn.exec_driver_sql(f"UPDATE compute_networks SET host = '{TWO}' WHERE id = '{loses.id}'")
         network_hosts.beat(conn, TWO, there.clock.time)
-    there.tell(What.RENEWED, keeps.id, str(held.addresses[0]), held.mac)
+    there.tell(DhcpAction.RENEWED, keeps.id, str(held.addresses[0]), held.mac)
     there.delete(second[0].id)
     there.wire().fails = fails = Fails(verb)
     there.tend()
@@ -114,7 +114,7 @@ def test_a_call_costs_no_more_than_the_networks_that_have_changed(cloud: Cloud) 
     assert (served(), told(there, other.id)) == (1, known(there, other.id))
     held = there.vifs(mine.id)[0]
     there.forward(30)
-    there.tell(What.RENEWED, one.id, str(held.addresses[0]), held.mac)
+    there.tell(DhcpAction.RENEWED, one.id, str(held.addresses[0]), held.mac)
     there.boot(project_id="p2")
     there.tend()
     assert served() == 1, "that a client is still there changes nothing"
@@ -160,14 +160,14 @@ def test_what_happened_is_written_down_before_it_is_forgotten_and_may_be_reporte
     server = there.boot()[0]
     vif, address = there.vifs(server.id)[0], there.fixed(server.id)[0]
     there.wire().fails = Fails("forget", times=2)
-    there.tell(What.LEASED, network.id, address, vif.mac)
+    there.tell(DhcpAction.LEASED, network.id, address, vif.mac)
     for _ in range(2):
         there.tend()
         assert there.row(address) == (True, True, True)
         assert len(there.wire().events) == 1
     there.delete(server.id)
     there.wire().fails = Fails("forget", times=1)
-    there.tell(What.RELEASED, network.id, address, vif.mac)
+    there.tell(DhcpAction.RELEASED, network.id, address, vif.mac)
     there.tend()
     assert there.row(address) == (False, False, False)
     again = there.boot()[0]
@@ -182,14 +182,14 @@ def test_a_release_by_force_frees_what_nobody_leased_at_once_and_the_rest_when_i
     network = there.served("private", "10.0.0.0/28")[0]
     quiet, held = there.boot()[0], there.boot()[0]
     vif = there.vifs(held.id)[0]
-    there.tell(What.LEASED, network.id, str(vif.addresses[0]), vif.mac)
+    there.tell(DhcpAction.LEASED, network.id, str(vif.addresses[0]), vif.mac)
     there.tend()
     there.wire().release = lambda link, entry: None  # type: ignore[method-assign]  # its client is not heard of
     for server in (quiet, held):
         there.delete(server.id)
     there.tend()
     assert (there.row("10.0.0.2"), there.row("10.0.0.3")) == ((False, False, False), (True, False, True))
-    there.tell(What.RELEASED, network.id, "10.0.0.3", vif.mac)
+    there.tell(DhcpAction.RELEASED, network.id, "10.0.0.3", vif.mac)
     there.tend()
     assert there.row("10.0.0.3") == (False, False, False)
 
@@ -202,7 +202,7 @@ def test_an_address_that_is_leased_at_the_last_moment_is_not_freed_by_force(clou
     there.delete(server.id)
 
     def asks(link: Link, entry: Entry) -> None:
-        there.tell(What.LEASED, network.id, "10.0.0.2", vif.mac)
+        there.tell(DhcpAction.LEASED, network.id, "10.0.0.2", vif.mac)
 
     there.wire().release = asks  # type: ignore[method-assign]
     there.tend()
@@ -217,17 +217,17 @@ def test_a_late_release_by_the_owner_before_does_not_end_the_lease_of_the_next(c
         server = there.boot()[0]
         vif = there.vifs(server.id)[0]
         macs.append(vif.mac)
-        there.tell(What.LEASED, network.id, "10.0.0.2", vif.mac)
+        there.tell(DhcpAction.LEASED, network.id, "10.0.0.2", vif.mac)
         there.tend()
         there.delete(server.id)
-        there.tell(What.RELEASED, network.id, "10.0.0.2", macs[0])
+        there.tell(DhcpAction.RELEASED, network.id, "10.0.0.2", macs[0])
         there.tend()
         assert there.row("10.0.0.2") == ((False, False, False) if own else (True, False, True))
 
 
-@pytest.mark.parametrize("what", list(What))
+@pytest.mark.parametrize("what", list(DhcpAction))
 @pytest.mark.parametrize("address", ["10.0.0.2", "10.0.0.9", "10.0.0.0", "192.0.2.1"])
-def test_forged_and_late_stories_change_nothing(cloud: Cloud, what: What, address: str) -> None:
+def test_forged_and_late_stories_change_nothing(cloud: Cloud, what: DhcpAction, address: str) -> None:
     there = cloud(manager="flat_dhcp")
     network = there.served("private", "10.0.0.0/28")[0]
     there.boot()
@@ -273,13 +273,13 @@ def test_an_interface_is_given_one_address_and_keeps_that_which_it_has_leased(cl
     server = there.boot()[0]
     there.settle()
     (vif,) = there.vifs(server.id)
-    there.tell(What.LEASED, network.id, "10.0.0.2", vif.mac)
+    there.tell(DhcpAction.LEASED, network.id, "10.0.0.2", vif.mac)
     with there.compute.engine.begin() as conn:
         fixed_ips.add(conn, server.id, "demo", network.id, there.clock.time)
     there.settle()
     assert told(there, network.id) == {"10.0.0.2": vif.mac}
-    there.tell(What.RELEASED, network.id, "10.0.0.2", vif.mac)
-    there.tell(What.LEASED, network.id, "10.0.0.3", vif.mac)
+    there.tell(DhcpAction.RELEASED, network.id, "10.0.0.2", vif.mac)
+    there.tell(DhcpAction.LEASED, network.id, "10.0.0.3", vif.mac)
     there.tend(thorough=True)
     assert told(there, network.id) == {"10.0.0.3": vif.mac}
     with there.compute.engine.begin() as conn:
@@ -428,7 +428,7 @@ def test_a_beat_without_calls_still_frees_addresses_that_waited_too_long(cloud: 
     server = there.boot()[0]
     held = there.vifs(server.id)[0]
     there.settle()
-    there.tell(What.LEASED, network.id, str(held.addresses[0]), held.mac)
+    there.tell(DhcpAction.LEASED, network.id, str(held.addresses[0]), held.mac)
     there.tend()
     there.delete(server.id)
     there.settle()

@@ -16,7 +16,7 @@ from sqlalchemy.exc import IntegrityError, OperationalError
 
 from climate.compute.models.server import IO_TASKS
 from climate.compute.scheduler.hosts.snapshot import SLACK, moved_on, whole
-from climate.compute.scheduler.hosts.snapshot_cache import Roster
+from climate.compute.scheduler.hosts.snapshot_cache import SnapshotCache
 from climate.compute.scheduler.hosts.table import Hosts, Label
 from climate.compute.store.nodes.scheduler_snapshot import NODE, Reading
 from climate.store.engine import connect
@@ -96,19 +96,19 @@ def use(conn: Connection, name: str, by: int = 1) -> None:
     execute(conn, "UPDATE compute_nodes SET used_vcpus = used_vcpus + :by WHERE name = :name", name=name, by=by)
 
 
-def take(roster: Roster, conn: Connection) -> Hosts:
+def take(roster: SnapshotCache, conn: Connection) -> Hosts:
     now: datetime = conn.execute(text("SELECT now()")).scalar_one()
     return roster.take(conn, now, DOWN)
 
 
-def used(roster: Roster, engine: Engine) -> list[float]:
+def used(roster: SnapshotCache, engine: Engine) -> list[float]:
     with engine.connect() as conn:
         return list(take(roster, conn).used_vcpus)
 
 
 def test_what_a_transaction_writes_after_its_own_reading_is_not_missed(four: Engine) -> None:
     """Others have begun and ended since it got its number: no snapshot of its own lists it as one that is under way."""
-    roster = Roster()
+    roster = SnapshotCache()
     with four.connect() as late, four.connect() as other:
         execute(late, "SELECT pg_current_xact_id()")
         execute(other, "SELECT pg_current_xact_id()")
@@ -121,7 +121,7 @@ def test_what_a_transaction_writes_after_its_own_reading_is_not_missed(four: Eng
 
 def test_a_transaction_that_commits_late_is_not_missed(four: Engine) -> None:
     """It has begun before, and commits after, transactions and readings of every kind."""
-    roster = Roster()
+    roster = SnapshotCache()
     with four.connect() as early, four.connect() as late:
         with early.begin():
             use(early, "n0")
@@ -141,7 +141,7 @@ def test_a_transaction_that_commits_late_is_not_missed(four: Engine) -> None:
 
 
 def test_what_is_rolled_back_has_never_been(four: Engine) -> None:
-    roster = Roster()
+    roster = SnapshotCache()
     assert used(roster, four) == [0, 0, 0, 0]
     with four.connect() as conn:
         with conn.begin() as transaction:
@@ -153,7 +153,7 @@ def test_what_is_rolled_back_has_never_been(four: Engine) -> None:
 
 
 def test_a_request_consumes_its_own_copy(four: Engine) -> None:
-    roster = Roster()
+    roster = SnapshotCache()
     with four.connect() as conn:
         first, second = take(roster, conn), take(roster, conn)
         first.used_vcpus[0] += 5
@@ -163,7 +163,7 @@ def test_a_request_consumes_its_own_copy(four: Engine) -> None:
 
 
 def test_who_was_handed_a_moment_keeps_it(four: Engine) -> None:
-    roster = Roster()
+    roster = SnapshotCache()
     with four.connect() as conn:
         before = take(roster, conn)
     with four.begin() as conn:
@@ -175,7 +175,7 @@ def test_who_was_handed_a_moment_keeps_it(four: Engine) -> None:
 
 
 def test_silence_is_judged_by_the_clock_alone(four: Engine) -> None:
-    roster = Roster()
+    roster = SnapshotCache()
     with four.begin() as conn:
         execute(conn, "UPDATE compute_services SET beat_at = '2030-01-01 12:00Z'")
     at = datetime(2030, 1, 1, 12, 9, 59, tzinfo=UTC)
@@ -189,7 +189,7 @@ def test_it_is_one_statement_however_many_nodes(four: Engine, many: int) -> None
     with four.begin() as conn:
         for number in range(4, many):
             make_node(conn, f"n{number}", "h0")
-    roster = Roster()
+    roster = SnapshotCache()
     seen: list[str] = []
     with four.connect() as conn:
         now = datetime.now(UTC)
@@ -204,7 +204,7 @@ def test_it_is_one_statement_however_many_nodes(four: Engine, many: int) -> None
 
 def test_what_has_not_changed_is_not_read(four: Engine) -> None:
     """Not even while an old transaction is open, which hides from a plain horizon what is newer."""
-    roster = Roster()
+    roster = SnapshotCache()
     with four.connect() as old, old.begin():
         use(old, "n0")
         with four.begin() as conn:
@@ -220,7 +220,7 @@ def test_what_has_not_changed_is_not_read(four: Engine) -> None:
 
 def test_what_was_restored_is_what_is_there(four: Engine) -> None:
     """Rows of a dump carry the numbers of old transactions, which the snapshot has long since seen."""
-    roster = Roster()
+    roster = SnapshotCache()
     with four.begin() as conn:
         execute(conn, "CREATE TABLE dump AS TABLE compute_nodes")
         use(conn, "n0")
@@ -233,7 +233,7 @@ def test_what_was_restored_is_what_is_there(four: Engine) -> None:
 
 
 def test_pools_that_come_and_go_do_not_pile_up(four: Engine) -> None:
-    roster = Roster()
+    roster = SnapshotCache()
     for number in range(2 * SLACK):
         with four.begin() as conn:
             execute(conn, "INSERT INTO compute_aggregates (name) VALUES (:pool)", pool=f"p{number}")
@@ -245,7 +245,7 @@ def test_pools_that_come_and_go_do_not_pile_up(four: Engine) -> None:
 
 
 def test_gone_nodes_are_named_in_the_log(four: Engine, caplog: pytest.LogCaptureFixture) -> None:
-    roster = Roster()
+    roster = SnapshotCache()
     used(roster, four)
     with four.begin() as conn:
         execute(conn, "DELETE FROM compute_nodes WHERE name = 'n2'")
@@ -395,7 +395,7 @@ class Cloud(RuleBasedStateMachine):
         with self.engine.begin() as conn:
             for number in range(3):
                 execute(conn, "INSERT INTO compute_aggregates (name) VALUES (:pool)", pool=f"pool{number}")
-        self.roster = Roster()
+        self.roster = SnapshotCache()
         self.reader = self.engine.connect()
         self.writers = [Writer(number, self.engine.connect()) for number in range(WRITERS)]
         for writer in self.writers:

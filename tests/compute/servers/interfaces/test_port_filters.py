@@ -14,7 +14,7 @@ from climate.compute.network.driver import Plug
 from climate.compute.network.operations import security_groups
 from climate.compute.network.render.port_filter import EGRESS, INGRESS, TCP, FilterRule
 from climate.compute.servers import create, sync_states
-from climate.compute.servers.interfaces.interfaces import Who
+from climate.compute.servers.interfaces.interfaces import Requester
 from climate.compute.servers.tasks import task_worker
 from tests.compute.cloud_factory import request
 from tests.compute.recorded_networks import Wired, wired_place
@@ -98,7 +98,7 @@ def test_servers_of_a_group_are_the_far_side_of_a_rule(wired: Wired, web: Securi
 
 def test_groups_of_a_server_change_while_it_runs(wired: Wired, web: SecurityGroup) -> None:
     server = booted(wired)
-    who = Who(server.id, "demo", BY)
+    who = Requester(server.id, "demo", BY)
     security_groups.add_to_server(wired.compute, who, "web")
     wired.settle()
     # The rules of all groups count, and those of `default` allow all.

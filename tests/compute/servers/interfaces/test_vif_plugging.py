@@ -33,7 +33,7 @@ from climate.compute.models.server import (
 from climate.compute.network.driver import Link
 from climate.compute.servers import actions, create, rebuild, sync_states, unshelve
 from climate.compute.servers.interfaces import interfaces, vif_plugging
-from climate.compute.servers.interfaces.interfaces import Who
+from climate.compute.servers.interfaces.interfaces import Requester
 from climate.compute.virt import State, Wiring
 from tests.compute.cloud_factory import request
 from tests.compute.recorded_networks import Died, Wired, wired_place
@@ -267,7 +267,7 @@ def test_a_service_whose_network_cannot_be_looked_at_still_looks_at_its_servers(
 def test_an_address_that_is_added_may_be_a_source_and_one_that_is_removed_may_not(wired: Wired) -> None:
     server = wired.here.boot_one()
     network = server.addresses[0].network_id
-    who = Who(server.id, "demo", BY)
+    who = Requester(server.id, "demo", BY)
     interfaces.add(wired.compute, who, network)
     wired.steps.asked.clear()
     assert wired.settle()[:1] == ["plug"]
@@ -281,7 +281,7 @@ def test_an_address_that_is_added_may_be_a_source_and_one_that_is_removed_may_no
 
 def test_an_interface_whose_last_address_is_removed_goes(wired: Wired) -> None:
     server = wired.here.boot_one()
-    interfaces.remove(wired.compute, Who(server.id, "demo", BY), server.addresses[0].address)
+    interfaces.remove(wired.compute, Requester(server.id, "demo", BY), server.addresses[0].address)
     wired.settle()
     with wired.compute.engine.connect() as conn:
         left = conn.execute(text("SELECT count(*) FROM compute_vifs")).scalar_one()

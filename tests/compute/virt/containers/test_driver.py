@@ -17,7 +17,7 @@ import pytest
 from climate.compute.errors import VirtError
 from climate.compute.linux import processes
 from climate.compute.virt import Guest, State, archive
-from climate.compute.virt.containers.driver import Bubble
+from climate.compute.virt.containers.driver import BubblewrapContainer
 from climate.compute.virt.process import ProcessDriver
 from tests.compute.virt.driver_cases import Subject, cannot, until
 
@@ -222,7 +222,7 @@ def test_an_ordinary_user_may_do_all_this(container: Subject) -> None:
 
 def live(home: Path) -> int:
     """All verbs; 0 when they did what they promise."""
-    driver = ProcessDriver(home / "containers", Bubble(), stop_seconds=2)
+    driver = ProcessDriver(home / "containers", BubblewrapContainer(), stop_seconds=2)
     guest = Guest(str(uuid4()), "web", "n1")
     try:
         if driver.trouble() is not None:

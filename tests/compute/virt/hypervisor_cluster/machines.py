@@ -11,7 +11,7 @@ from climate.compute.models.node import NodeSpec
 from climate.compute.virt import Guest, State
 from climate.compute.virt.hypervisor_cluster.driver import HypervisorClusterDriver
 from climate.compute.virt.hypervisor_cluster.member import HERE
-from climate.compute.virt.memory import MemoryDriver
+from climate.compute.virt.in_memory import MemoryDriver
 from climate.sealed_secrets import Vault
 
 LIMITS = {"ram_ratio": 1.0, "cpu_ratio": 4.0, "disk_ratio": 1.0, "reserved_ram_mb": 0, "reserved_disk_mb": 0}

@@ -9,7 +9,7 @@ import pytest
 from climate.compute.errors import VirtError
 from climate.compute.virt import Guest, Interface, State
 from climate.compute.virt.guest_volumes import Attached
-from climate.compute.virt.hypervisor_cluster.ledger import Ledger
+from climate.compute.virt.hypervisor_cluster.server_placements import Ledger
 from tests.compute.virt.hypervisor_cluster.machines import Lab
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from climate.compute.errors import NetworkError
 from climate.compute.linux import netns, processes
-from climate.compute.network.driver import Dhcp, Entry, Happened, Link
+from climate.compute.network.driver import Dhcp, DhcpEvent, Entry, Link
 from climate.compute.network.linux import atomic_files
 from climate.compute.network.linux.daemons import dhcp_release
 from climate.compute.network.linux.daemons.daemon import Daemon
@@ -82,7 +82,7 @@ class DhcpServers:
         except (OSError, ValueError) as error:
             raise NetworkError(f"{entry.address} could not be released on {link.bridge}: {error}") from error
 
-    def happened(self) -> Sequence[Happened]:
+    def happened(self) -> Sequence[DhcpEvent]:
         """Return the unacknowledged events of all servers, oldest first."""
         return self._spool.read()
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ipaddress import IPv4Address
 from pathlib import Path
 
-from climate.compute.network.driver import Happened, What
+from climate.compute.network.driver import DhcpAction, DhcpEvent
 
 log = logging.getLogger(__name__)
 
@@ -24,7 +24,7 @@ class Spool:
 
     folder: Path
 
-    def read(self) -> list[Happened]:
+    def read(self) -> list[DhcpEvent]:
         """Return all events, oldest first; log and delete malformed files."""
         names = sorted(path.name for path in self.folder.iterdir()) if self.folder.is_dir() else []
         ready = [name for name in names if not name.startswith(".")][:AT_ONCE]
@@ -43,14 +43,14 @@ class Spool:
                 draft.unlink()
             self.folder.rmdir()
 
-    def _event(self, name: str) -> Happened | None:
+    def _event(self, name: str) -> DhcpEvent | None:
         path = self.folder / name
         try:
             match = _LINE.fullmatch(path.read_text(encoding="ascii"))
             if match is None:
                 raise ValueError("not a line that the script writes")
             network_id, what, mac, address = match.groups()
-            return Happened(name, network_id, What(what), mac, IPv4Address(address))
+            return DhcpEvent(name, network_id, DhcpAction(what), mac, IPv4Address(address))
         except FileNotFoundError:
             return None
         except ValueError as error:

@@ -1,0 +1,216 @@
+"""Allocation of capacity on shared hosts for a period; the same two ways as `hosts`.
+
+The quick way locks the rows of the fullest hosts that seem to have capacity and that nobody else is booking. It counts
+again in a new statement. It never waits. If that is not enough, the caller repeats the request the patient way. Usage
+of a host is counted at every instant of the window, in one statement for all hosts.
+"""
+
+import json
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import Connection, Row, Select
+from sqlalchemy.dialects.postgresql import Range
+
+from climate.domain.errors import Busy, NotEnoughHosts
+from climate.domain.hosts import shared_capacity
+from climate.domain.hosts.requirements import Requirement
+from climate.domain.hosts.shared_capacity import Order, Room, Size, Use
+from climate.domain.period import Period
+from climate.store import locks
+from climate.store.allocation import resource_classes
+from climate.store.allocation.hosts import HORIZON, PATIENT_LOOKS, TryPatiently
+from climate.store.allocation.resource_classes import Taken
+from climate.store.allocation.shared_capacity_queries import PARTS, Search, search
+
+HORIZON_ROWS = 3000
+"""Maximum number of allocations that are read to compute when the request would fit."""
+
+
+class Cramped(NotEnoughHosts):
+    """Not enough hosts available"""
+
+    def __init__(self, wanted: "CapacityRequest") -> None:
+        super().__init__()
+        self.wanted = wanted
+
+
+@dataclass(frozen=True, slots=True)
+class CapacityRequest:
+    """Request for slots that are free for the whole `window`."""
+
+    requirement: Requirement
+    window: Period
+    order: Order
+    own: frozenset[UUID] = frozenset()
+    """Reservations whose present slots count as free."""
+    beside: Sequence[Use] = ()
+    """Uses that this request has just allocated, and that are in no table yet."""
+    keep: tuple[int, ...] = field(default=())
+    """Hosts to prefer over all others."""
+    without: tuple[int, ...] = field(default=())
+    """Hosts to exclude."""
+    grace: timedelta = timedelta(0)
+    """Part of the window that follows the lease's period."""
+    soon: bool = False
+    """True if hosts that are off may not be up in time."""
+    classes: Mapping[str, int] = field(default_factory=dict)
+    """Amounts of resource classes per slot."""
+    classes_beside: Sequence[Taken] = ()
+    """Resource classes that this request has just allocated."""
+    project_id: str = ""
+    """Project of the request: hosts with authorized projects are for those only."""
+    together: frozenset[UUID] = frozenset()
+    """Reservations whose whole hosts count as free, because they are chosen together with these slots."""
+    giving_way: frozenset[UUID] = frozenset()
+    """Reservations of preemptible leases whose hosts count as free, and are taken if no other have room."""
+
+    @property
+    def statements(self) -> Search:
+        return search(self.requirement, bool(self.giving_way))
+
+    @property
+    def must(self) -> tuple[int, ...]:
+        """Return the hosts that are in use already; they need not match the requirements any more."""
+        return tuple(self.order.kept)
+
+
+def pick(conn: Connection, wanted: CapacityRequest, *, patient: bool) -> Mapping[int, int]:
+    """Return slots by number of host for `wanted`; the hosts' rows stay locked until the transaction ends.
+
+    Raise TryPatiently if the quick way does not suffice, and Cramped if the patient way does not.
+    """
+    return _patiently(conn, wanted) if patient else _quickly(conn, wanted)
+
+
+def candidates(conn: Connection, wanted: CapacityRequest) -> list[Row[int, *tuple[int, ...]]]:
+    """Return (number, free sizes) of all hosts with room for a slot, best first."""
+    return list(conn.execute(wanted.statements.candidates, _parameters(wanted, numbers=None)))
+
+
+def _quickly(conn: Connection, wanted: CapacityRequest) -> Mapping[int, int]:
+    result = _read_rooms(conn, wanted, wanted.statements.quick)
+    locks.note_hosts(conn, (room.host for room in result))
+    chosen = (
+        shared_capacity.choose(_recheck(conn, wanted, [room.host for room in result]), wanted.order) if result else None
+    )
+    if chosen is None:
+        raise TryPatiently()
+    return chosen
+
+
+def _patiently(conn: Connection, wanted: CapacityRequest) -> Mapping[int, int]:
+    locks.hosts_alone(conn)
+    for _ in range(PATIENT_LOOKS):
+        # With resource classes, the number of hosts that suffice is not known from sizes alone.
+        statements = wanted.statements
+        look = statements.ranked if wanted.classes else statements.best
+        seen = shared_capacity.choose(_read_rooms(conn, wanted, look), wanted.order)
+        if seen is None:
+            raise Cramped(wanted)
+        locks.lock_hosts(conn, seen)
+        chosen = shared_capacity.choose(_recheck(conn, wanted, list(seen)), wanted.order)
+        if chosen is not None:
+            return chosen
+    raise Busy("The hosts are being booked by others right now; try again shortly")
+
+
+def _read_rooms(conn: Connection, wanted: CapacityRequest, statement: Select[Any]) -> list[Room]:
+    return _capped(conn, wanted, [Room(*row) for row in conn.execute(statement, _parameters(wanted, numbers=None))])
+
+
+def _capped(conn: Connection, wanted: CapacityRequest, rooms: list[Room]) -> list[Room]:
+    """Return the rooms, each limited to the slots that the resource classes allow."""
+    if not wanted.classes or not rooms:
+        return rooms
+    numbers = [room.host for room in rooms]
+    fit = resource_classes.fitting(conn, numbers, wanted.classes, wanted.window, wanted.own, wanted.classes_beside)
+    return [Room(room.host, min(room.free, fit.get(room.host, 0))) for room in rooms]
+
+
+def _recheck(conn: Connection, wanted: CapacityRequest, numbers: Sequence[int]) -> list[Room]:
+    """Return the rooms of locked hosts, in the order given; their suitability is checked again."""
+    given = _parameters(wanted, numbers=sorted(numbers))
+    result = {row.id: row.free for row in conn.execute(wanted.statements.again, given)}
+    return _capped(conn, wanted, [Room(number, result[number]) for number in numbers if number in result])
+
+
+def _parameters(wanted: CapacityRequest, *, numbers: Collection[int] | None) -> Mapping[str, object]:
+    order, window = wanted.order, wanted.window
+    return {
+        "start": window.start,
+        "during": Range(window.start, window.end),
+        "own": list(wanted.own),
+        "beside": _json(wanted.beside),
+        "vcpus": order.size.vcpus,
+        "memory_mb": order.size.memory_mb,
+        "disk_gb": order.size.disk_gb,
+        "amount": order.amount,
+        "least": order.least,
+        "most": order.most,
+        "keep": list(wanted.keep),
+        "must": list(wanted.must),
+        "without": list(wanted.without),
+        "soon": wanted.soon,
+        "project_id": wanted.project_id,
+        "numbers": numbers,
+        "together": list(wanted.together),
+        "giving_way": list(wanted.giving_way),
+    }
+
+
+def _json(beside: Sequence[Use]) -> str:
+    rows = [
+        {
+            "host": use.host,
+            "begins": use.during.start,
+            "ends": use.during.end,
+            **dict(zip(PARTS, use.size.parts, strict=True)),
+        }
+        for use in beside
+        if use.size
+    ]
+    return json.dumps(rows, default=str)
+
+
+def ends(conn: Connection, wanted: CapacityRequest) -> list[datetime]:
+    """Return the ends of the allocations on the matching hosts, of a bounded number of them."""
+    given = {**_parameters(wanted, numbers=None), "until": wanted.window.end + HORIZON, "limit": HORIZON_ROWS}
+    return [row.ends for row in conn.execute(wanted.statements.uses, given)]
+
+
+@dataclass(frozen=True, slots=True)
+class Shortage:
+    """Explanation of a shortage: number of slots, of matching hosts, and the alternatives."""
+
+    matching: int
+    fitting: int
+    fits_from: datetime | None = None
+    lasts_until: datetime | None = None
+    """Time from which slots that are in use are allocated to others."""
+
+
+def shortage(conn: Connection, wanted: CapacityRequest) -> Shortage:
+    """Return the explanation of a shortage. Read a bounded number of allocations in a bounded future."""
+    order, window, statements = wanted.order, wanted.window, wanted.statements
+    until = window.end + HORIZON
+    given = {**_parameters(wanted, numbers=None), "least": 1, "until": until, "limit": HORIZON_ROWS}
+    capacities = {row.id: Size(*row[1:]) for row in conn.execute(statements.capacities, given)}
+    rooms = _capped(conn, wanted, [Room(*row) for row in conn.execute(statements.rooms, given)])
+    shortage = Shortage(len(capacities), shared_capacity.fitting(order, rooms))
+    if wanted.classes:
+        return shortage  # Their availability is not computed: a start that fits by size alone may not fit.
+    rows = conn.execute(statements.uses, given).all()
+    known_until = rows[-1].begins if len(rows) == HORIZON_ROWS else until
+    uses = [
+        Use(row.host, Period(row.begins, row.ends), Size(*row[-3:]) if row.slots else None)
+        for row in rows
+        if row.host in capacities  # Other hosts were opened or registered between the two statements.
+    ]
+    uses += [use for use in wanted.beside if use.host in capacities]
+    if order.kept:
+        return replace(shortage, lasts_until=shared_capacity.lasts_until(capacities, uses, order, window))
+    return replace(shortage, fits_from=shared_capacity.earliest_fit(capacities, uses, order, window, known_until))
