@@ -61,6 +61,7 @@ class NameType(click.ParamType[str]):
 
 def _names(session: Session, noun: str) -> set[str]:
     service, path, key, name = LISTS[noun]
+    session.client.warn = lambda text: None
     rows = islice(session.client.pages(service, path, key), MOST)
     return {text for row in rows if ONE_WORD.fullmatch(text := str(row.get(name) or ""))}
 

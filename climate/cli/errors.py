@@ -50,8 +50,8 @@ CONFLICTS = {
 FITS_LATER = "it would fit"
 """Words of a refusal that has the time from which the request would fit."""
 
-REPAIR = "climate journal rebuild"
-"""A message with this command is about forged rows, and says itself what to do."""
+REPAIRS = ("climate journal rebuild", "climate event mend")
+"""Messages with these commands are about forged or unreadable rows, and say themselves what to do."""
 
 
 @dataclass
@@ -108,7 +108,7 @@ def refusal(status: int, body: Any, headers: Mapping[str, str], request: str) ->
 
 
 def _hint(status: int, message: str, request: str) -> str:
-    if status == 409 and REPAIR in message:
+    if any(command in message for command in REPAIRS):
         return ""
     if status == 409 and FITS_LATER in message:
         return "request less, or the time in the message"

@@ -1,5 +1,6 @@
 """Requests of the Python client, each a method with typed values."""
 
+import logging
 from base64 import b64encode
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -20,6 +21,8 @@ from climate.client.errors import InvalidRequest, translated
 from climate.client.models import Availability, Hold, Lease, Offer, Series, Server
 from climate.client.reservations import Repeat, Reservation
 from climate.settings import environment
+
+log = logging.getLogger("climate.client")
 
 Progress = Callable[[str], None]
 """Called with the state of a resource that is waited for, each time that it is read."""
@@ -64,12 +67,13 @@ def connect(
 ) -> "Client":
     """Return the client of an entry of clouds.yaml; by default that of OS_CLOUD or of the OS_* variables.
 
-    `timeout` is that of one request. The first request signs in. Raise InvalidRequest if there is no such entry.
+    `timeout` is that of one request. The first request signs in. The logger `climate.client` gets warnings of answers,
+    such as that a list leaves a lease out. Raise InvalidRequest if there is no such entry.
     """
     known = environment() if environ is None else environ
     with translated():
         entry = clouds.find(cloud, known, Path(known.get("CLIMATE_HOME", "var")))
-    return Client(connection.Client(entry, timeout.total_seconds()))
+    return Client(connection.Client(entry, timeout.total_seconds(), warn=log.warning))
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable
 
-from sqlalchemy import ColumnElement, any_, bindparam, literal
-from sqlalchemy.dialects.postgresql import ARRAY
+from sqlalchemy import ColumnElement, any_, bindparam, case, func, literal
+from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 
 
 def in_array(column: ColumnElement[object], values: Iterable[object]) -> ColumnElement[bool]:
@@ -14,3 +14,8 @@ def in_array(column: ColumnElement[object], values: Iterable[object]) -> ColumnE
 def in_parameter(column: ColumnElement[object], name: str) -> ColumnElement[bool]:
     """Return the condition that a column has one of the values in the list that is the parameter `name`."""
     return column == any_(bindparam(name, type_=ARRAY(column.type)))
+
+
+def json_array(column: ColumnElement[object]) -> ColumnElement[object]:
+    """Return a JSON column, or an empty array for a row that has none: a broken row fails no query for others."""
+    return case((func.jsonb_typeof(column) == "array", column), else_=literal([], JSONB))

@@ -59,15 +59,26 @@ class UnreadableLease(Exception):
     """Raised for a lease whose rows this release cannot read.
 
     It is no ClimateError: the request was right, and a round that meets one goes on with the next lease. The message
-    names no lease, since it may be one of another project.
+    names no lease, since it may be one of another project; that of `named` does.
     """
 
-    def __init__(self, lease_id: UUID) -> None:
+    def __init__(self, lease_id: UUID, project_id: str = "", message: str = "") -> None:
         super().__init__(
-            "A lease has rows that this release cannot read: an administrator finds it with `climate journal check`, "
-            "and repairs it with `climate event mend`"
+            message
+            or "A lease has rows that this release cannot read: an administrator finds it with "
+            "`climate journal check`, and repairs it with `climate event mend`"
         )
         self.lease_id = lease_id
+        self.project_id = project_id
+
+    @property
+    def named(self) -> "UnreadableLease":
+        """The same error for readers that may know of the lease: its message names the lease."""
+        message = (
+            f"Lease {self.lease_id} has rows that this release cannot read: "
+            f"an administrator repairs it with `climate event mend {self.lease_id}`"
+        )
+        return UnreadableLease(self.lease_id, self.project_id, message)
 
 
 class LeasesInTheWay(Conflict):

@@ -2,20 +2,16 @@
 
 from dataclasses import replace
 
-import structlog
-
 from climate.cloud.volumes import CloudVolume
 from climate.context import Climate
 from climate.domain.facts import AmountHold, KeptAmountsReleased
 from climate.service.host_operations.round_settings import AUTHOR
-from climate.service.leases import broken_leases
+from climate.service.round_steps import RoundSteps
 from climate.service.transaction import run
 from climate.store import inventories as inventory_pools
 from climate.store.allocation import inventories
 from climate.store.allocation.inventories import Kept
 from climate.store.leases import event_claims, leases
-
-log = structlog.get_logger(__name__)
 
 
 def release(climate: Climate) -> int:
@@ -24,19 +20,11 @@ def release(climate: Climate) -> int:
     if not kept:
         return 0
     there = climate.cloud.volumes([str(one.reservation_id) for one in kept])
-    return sum(_release_one(climate, one, [v for v in there if v.pool == str(one.reservation_id)]) for one in kept)
-
-
-def _release_one(climate: Climate, one: Kept, there: list[CloudVolume]) -> bool:
-    """Release the amounts of one reservation. Broken rows of its lease do not stop the others."""
-    try:
-        return _released(climate, one, there)
-    except Exception as error:
-        if not broken_leases.is_its_own(error):
-            raise
-        reason = str(error)[:200]
-        log.warning("kept storage not released", reservation_id=str(one.reservation_id), reason=reason)
-        return False
+    steps, released = RoundSteps("kept storage not released"), 0
+    for one in kept:
+        with steps.item(reservation_id=str(one.reservation_id)):
+            released += _released(climate, one, [v for v in there if v.pool == str(one.reservation_id)])
+    return released
 
 
 def _released(climate: Climate, one: Kept, there: list[CloudVolume]) -> bool:

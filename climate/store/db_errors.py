@@ -13,6 +13,9 @@ PASSING = frozenset({"40001", "40P01", "23P01", "55P03", "57014", "25P03", "2500
 """Transient errors: serialization, deadlock, exclusion, lock and statement time-outs, server read-only, ending or full.
 """
 
+CLASHES = frozenset({"40001", "40P01", "23P01", "55P03", "57014"})
+"""Errors of one transaction beside others: serialization, deadlock, exclusion, lock and statement time-outs."""
+
 NO_ROOM = "53100"
 """Errors of a server whose disk is full."""
 
@@ -38,6 +41,11 @@ def passing(error: BaseException) -> bool:
     return isinstance(error, DBAPIError) and (error.connection_invalidated or sqlstate(error) in PASSING)
 
 
+def is_clash(error: DBAPIError) -> bool:
+    """Return whether a transaction lost a conflict with others, while the database serves."""
+    return not error.connection_invalidated and sqlstate(error) in CLASHES
+
+
 def unusable_value(error: BaseException) -> bool:
     """Return whether a value cannot be stored: too large a number, or an invalid text."""
     return isinstance(error, DataError | psycopg.DataError)
@@ -46,8 +54,3 @@ def unusable_value(error: BaseException) -> bool:
 def sqlstate(error: DBAPIError) -> str:
     """Return the SQLSTATE of an error, or an empty text."""
     return getattr(error.orig, "sqlstate", None) or ""
-
-
-def constraint(error: DBAPIError) -> str:
-    """Return the name of the violated constraint, or an empty text."""
-    return getattr(getattr(error.orig, "diag", None), "constraint_name", None) or ""

@@ -7,9 +7,9 @@ from typing import Any
 from uuid import UUID
 
 from sqlalchemy import Connection, Select, func, insert, or_, select, update
-from sqlalchemy.exc import IntegrityError
 
 from climate.database.sql_arrays import in_parameter
+from climate.database.violated_constraints import translated
 from climate.domain.errors import Conflict, InvalidInput, NotFound
 from climate.store import locks
 from climate.store.tables.floating_ips import floating_allocations, floating_ips
@@ -55,10 +55,9 @@ _REGISTERED: Select[Any] = select(*_COLUMNS).where(floating_ips.c.removed_at.is_
 def add(conn: Connection, network_id: str, subnet_id: str, address: str, now: datetime) -> FloatingIp:
     """Register an address. Raise Conflict if it is registered already."""
     row = {"network_id": network_id, "subnet_id": subnet_id, "address": address, "created_at": now}
-    try:
+    taken = Conflict(f"The floating IP {address} of network {network_id} is already registered")
+    with translated({"uq_floating_ips_address": taken}):
         return FloatingIp(*conn.execute(insert(floating_ips).values(row).returning(*_COLUMNS)).one())
-    except IntegrityError as error:
-        raise Conflict(f"The floating IP {address} of network {network_id} is already registered") from error
 
 
 def get(conn: Connection, wanted: UUID, *, lock: bool = False) -> FloatingIp:

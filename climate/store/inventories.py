@@ -7,12 +7,11 @@ from typing import Any
 from uuid import UUID
 
 from sqlalchemy import Connection, Select, func, insert, or_, select, update
-from sqlalchemy.exc import IntegrityError
 
 from climate.database.sql_arrays import in_parameter
+from climate.database.violated_constraints import translated
 from climate.domain.errors import Conflict, InvalidInput, NotFound
 from climate.store import locks
-from climate.store.db_errors import constraint
 from climate.store.tables.inventories import inventories, inventory_allocations
 from climate.store.tables.leases import in_force, leases, reservations
 
@@ -65,13 +64,11 @@ def change(conn: Connection, number: int, changes: Mapping[str, object]) -> Inve
 
 
 def _written(conn: Connection, statement: Any, values: Mapping[str, object]) -> Inventory:
-    try:
+    taken = (name for name in ("name", "backend") if name in values)
+    with translated(
+        {f"uq_inventories_{name}": Conflict(f"Another pool has the {name} {values[name]}") for name in taken}
+    ):
         return Inventory(*conn.execute(statement).one())
-    except IntegrityError as error:
-        taken = {"uq_inventories_name": "name", "uq_inventories_backend": "backend"}.get(constraint(error) or "")
-        if taken is None:
-            raise
-        raise Conflict(f"Another pool has the {taken} {values[taken]}") from error
 
 
 def get(conn: Connection, resource_type: str, wanted: UUID, *, lock: bool = False) -> Inventory:

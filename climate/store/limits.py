@@ -156,13 +156,15 @@ _USE = """
         SELECT t.start, t.until,
             sum(CASE WHEN (p ->> 'hosts')::int > 0 OR p ->> 'state' = 'released' THEN (p ->> 'hosts')::int
                 ELSE (p ->> 'most')::int END), 0, 0, 0, 0
-        FROM taken t CROSS JOIN LATERAL jsonb_array_elements(t.parts) p
+        FROM taken t CROSS JOIN LATERAL jsonb_array_elements(
+            CASE jsonb_typeof(t.parts) WHEN 'array' THEN t.parts ELSE '[]' END) p
         WHERE t.parts <> '[]'
         GROUP BY t.id, t.start, t.until
         UNION ALL
         -- Hosts in sub-leases count as those of the parent.
         SELECT t.start, t.until, count(*), 0, 0, 0, 0
-        FROM taken t CROSS JOIN LATERAL jsonb_array_elements(t.sublets) s
+        FROM taken t CROSS JOIN LATERAL jsonb_array_elements(
+            CASE jsonb_typeof(t.sublets) WHEN 'array' THEN t.sublets ELSE '[]' END) s
         WHERE t.{SUBLET} AND (s ->> 'taken')::boolean
         GROUP BY t.id, t.start, t.until
         UNION ALL

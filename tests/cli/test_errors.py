@@ -197,3 +197,11 @@ def test_the_message_is_found_in_every_shape_of_error(body: Any, text: str) -> N
 
 def test_exit_codes_are_numbered_without_holes() -> None:
     assert list(EXIT_CODES) == list(range(9))
+
+
+def test_a_lease_that_cannot_be_read_is_refused_without_the_advice_to_wait(cli: Cli, wire: Wire) -> None:
+    assert cli("lease", "list").code == 0
+    wire.answers = [(503, {"error_code": 503, "error_message": "Lease l1: `climate event mend l1`"}, {})]
+    said = cli("lease", "list")
+    assert "climate event mend l1" in said.err
+    assert "wait a few seconds" not in said.err

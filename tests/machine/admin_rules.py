@@ -19,6 +19,7 @@ from climate.service.power.power import ByHand
 from tests.conftest import ADMIN
 from tests.machine.deployment import Site
 from tests.machine.user_rules import known
+from tests.service.lease_actions import listed_events
 
 NUMBERS = st.integers(1, 4)
 _POOLS = (Pool.MULTI_TENANT, Pool.RESERVATION, Pool.RESERVATION, Pool.DRAINING, Pool.MAINTENANCE, Pool.FAILED)
@@ -86,7 +87,7 @@ class Admins:
 
     @rule(data=st.data())
     def requeue(self, data: st.DataObject) -> None:
-        failed = [event.id for _, event in events.listed(self.site.climate, ADMIN, "ERROR", 100)]
+        failed = [event.id for _, event in listed_events(self.site.climate, "ERROR", 100)]
         if failed:
             self._perhaps(lambda: events.requeue(self.site.climate, ADMIN, data.draw(st.sampled_from(failed))))
 

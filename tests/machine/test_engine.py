@@ -31,6 +31,7 @@ from climate.service.leases.update import Changes
 from tests.conftest import ADMIN, MEMBER
 from tests.machine.invariants import at_any_moment, when_all_is_quiet
 from tests.machine.world import WorkerDied, World, empty, on_database
+from tests.service.lease_actions import listed_events
 
 T = TypeVar("T")
 MINUTES = st.sampled_from([1, 5, 10, 30, 60, 90])
@@ -162,7 +163,7 @@ class Machine(RuleBasedStateMachine):
 
     @rule(data=st.data())
     def requeue(self, data: st.DataObject) -> None:
-        failed = [event.id for _, event in events.listed(self.climate, ADMIN, "ERROR", 100)]
+        failed = [event.id for _, event in listed_events(self.climate, "ERROR", 100)]
         if failed:
             self._try(lambda: events.requeue(self.climate, ADMIN, data.draw(st.sampled_from(failed))))
 
@@ -214,7 +215,7 @@ class Machine(RuleBasedStateMachine):
             event_dispatch.rescue(self.climate, "poller")
             if forget and message:
                 lease, _ = next(
-                    pair for pair in events.listed(self.climate, ADMIN, None, 1000) if pair[1].id == message.event_id
+                    pair for pair in listed_events(self.climate, None, 1000) if pair[1].id == message.event_id
                 )
                 self._try(lambda: leases.delete(self.climate, ADMIN, lease.id))
             self.clock.forward(seconds=60)

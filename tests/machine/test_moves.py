@@ -47,6 +47,7 @@ from tests.conftest import ADMIN, MEMBER
 from tests.machine.invariants import OVERLAPS, UNCLAIMED, count
 from tests.machine.move_rules import FAR, NEAR, RESERVABLE, SIDE, SUM, Dies, Moving, member, registered
 from tests.machine.search import look
+from tests.service.lease_actions import listed_events
 from tests.service.storage_factory import overruns, pool, storage_wanted
 
 BY = {"project_id": "project", "user_id": "user", "request_id": "req-1"}
@@ -322,7 +323,7 @@ class Moves(RuleBasedStateMachine):
         assert self.world.servers() == []
         for _ in range(60):
             ran = self.world.run_events()
-            for lease, event in events.listed(self.world.climate, ADMIN, "ERROR", 100):
+            for lease, event in listed_events(self.world.climate, "ERROR", 100):
                 if event.kind == "end_lease":
                     events.requeue(self.world.climate, ADMIN, event.id)
                 assert lease.id in self.leases

@@ -24,6 +24,7 @@ from climate.store.tables import metadata
 from tests import databases
 from tests.conftest import ADMIN, Clock, cloud_host
 from tests.installed_plugins import installed_plugins
+from tests.service.lease_actions import listed_events
 
 HOSTS = ("h1", "h2", "h3", "h4")
 TABLES = (
@@ -184,9 +185,7 @@ class World:
             return [_rows(conn, name) for name in TABLES.split(", ")]
 
     def failed_ends(self) -> list[Lease]:
-        return [
-            lease for lease, known in events.listed(self.climate, ADMIN, "ERROR", 1000) if known.kind == "end_lease"
-        ]
+        return [lease for lease, known in listed_events(self.climate, "ERROR", 1000) if known.kind == "end_lease"]
 
     def heal(self) -> None:
         """The cloud is as it should be again; what had to be given up is given up on no longer."""

@@ -25,6 +25,7 @@ from tests.service.lease_actions import (
     claim,
     get,
     hosts_wanted,
+    listed_events,
     make,
     reservation,
     run,
@@ -207,7 +208,7 @@ def test_nothing_is_claimed_of_a_lease_that_is_gone(climate: Climate, clock: Clo
     clock.forward(hours=9)
     assert claim(climate) == []
     assert event_dispatch.next_due(climate) is None
-    assert events.listed(climate, ADMIN, "UNDONE", 10) == []
+    assert listed_events(climate, "UNDONE", 10) == []
 
 
 def test_the_poller_is_informed_when_to_wake(climate: Climate, clock: Clock) -> None:

@@ -19,7 +19,7 @@ from climate.service.leases.leases import Order
 from climate.store.leases.leases import Listing
 from tests.api.compute.api_clients import World, world
 from tests.conftest import ADMIN, MEMBER, Clock
-from tests.service.lease_actions import hosts_wanted, make, run_due
+from tests.service.lease_actions import hosts_wanted, listed_events, make, run_due
 
 
 @pytest.fixture
@@ -134,7 +134,7 @@ def test_listing(climate: Climate, clock: Clock, engine: Engine) -> None:
         lambda: leases.listed(climate, MEMBER, Listing()),
         lambda: inventory.listed(climate, ADMIN),
         lambda: inventory.allocations(climate, ADMIN),
-        lambda: events.listed(climate, ADMIN, None, 100),
+        lambda: listed_events(climate, None, 100),
     ):
         make(climate, clock, start=0, hours=0.1)
         few = cost(engine, verb)

@@ -54,6 +54,12 @@ def event(climate: Climate, lease: Lease, kind: EventKind) -> Event:
     return get(climate, lease).event(kind)
 
 
+def listed_events(climate: Climate, status: str | None, limit: int) -> list[tuple[Lease, Event]]:
+    """Events with their leases, all of which can be read."""
+    found = events.rows(climate, ADMIN, status, limit)
+    return [(lease, lease.event(event_id)) for event_id, lease in found if isinstance(lease, Lease)]
+
+
 def facts(climate: Climate, lease: Lease) -> list[Fact]:
     return [entry.fact for entry in leases.history(climate, ADMIN, lease.id)]
 

@@ -50,11 +50,14 @@ class EventAnswer(Schema):
 
 @serve(blueprint, "GET", "/events", Operation("events:get", {200: EventsAnswer}, query=EventQuery))
 def list_events(query: Read) -> ResponseReturnValue:
-    """List the events of all leases by due time; `?status=ERROR` lists those that failed."""
+    """List the events of all leases by due time; `?status=ERROR` lists those that failed.
+
+    Events of a lease whose rows this release cannot read are left out, and the lease is named in the header Warning.
+    """
     part = pages.requested()
     after = marker_id(part.marker)
-    result = events.listed(climate(), caller(), query.get("status"), part.fetch, after)
-    return pages.listing("events", result, part, lambda row: _body(*row))
+    rows = events.rows(climate(), caller(), query.get("status"), part.fetch, after)
+    return pages.readable_listing("events", rows, part, lambda number, lease: _body(lease, lease.event(number)))
 
 
 @serve(

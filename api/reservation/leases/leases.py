@@ -28,7 +28,7 @@ from api.reservation.leases.schema import (
 from api.reservation.leases.series_schema import CreatedAnswer
 from api.reservation.view_decorator import PREFIX, Operation, Read, nothing, serve
 from api.reservation.zone_tree import over_the_tree
-from climate.domain.errors import Forbidden, InvalidInput
+from climate.domain.errors import Forbidden, InvalidInput, UnreadableLease
 from climate.domain.lease import Lease
 from climate.domain.planning.waiting_list import Wait
 from climate.service.availability import holds
@@ -48,16 +48,18 @@ def list_leases(query: Read) -> ResponseReturnValue:
     """List leases, oldest first.
 
     Administrators see those of all projects, others those of their own project and those that are shared with
-    their project or with them; with their own `project_id` only the former.
+    their project or with them; with their own `project_id` only the former.  A lease whose rows this release cannot
+    read is left out, and named in the header Warning.
     """
     part = pages.requested()
     conditions = {name: value for name, value in query.items() if name not in ("limit", "marker")}
     own = caller()
     if not own.is_admin and query.get("project_id", own.project_id) != own.project_id:
         raise Forbidden("Only admins may list the leases of another project")
-    result = leases.listed(climate(), own, Listing(**conditions, marker=marker_id(part.marker), limit=part.fetch))
-    known = places.of(climate(), result)
-    return pages.listing("leases", result, part, lambda lease: lease_body(lease, known.get(lease.id)))
+    result = leases.rows(climate(), own, Listing(**conditions, marker=marker_id(part.marker), limit=part.fetch))
+    known = places.of(climate(), [one for one in result if isinstance(one, Lease)])
+    rows = [(one.lease_id if isinstance(one, UnreadableLease) else one.id, one) for one in result]
+    return pages.readable_listing("leases", rows, part, lambda number, lease: lease_body(lease, known.get(number)))
 
 
 @serve(

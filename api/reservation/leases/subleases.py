@@ -5,6 +5,7 @@ from uuid import UUID
 from flask.typing import ResponseReturnValue
 from structlog.contextvars import bind_contextvars
 
+from api import unreadable_leases
 from api.openapi import Blueprint
 from api.request_context import caller, climate
 from api.reservation.dates import NOW
@@ -15,6 +16,7 @@ from api.reservation.leases.request_options import DryRun, Repeatable, key_of, t
 from api.reservation.leases.schema import LeaseAnswer
 from api.reservation.leases.subleases_schema import EXAMPLE, TERMS, SubleaseBody, SubleasesAnswer
 from api.reservation.view_decorator import PREFIX, Operation, Read, serve
+from climate.domain.lease import Lease
 from climate.service.subleases import create, listing
 from climate.service.subleases.create import SubleaseOrder
 from climate.store.hosts.hosts import HOST_TYPE
@@ -28,7 +30,8 @@ blueprint = Blueprint("subleases", __name__, url_prefix=PREFIX, description="Hos
 def list_subleases(lease_id: str, query: Read) -> ResponseReturnValue:
     """List the sub-leases of a lease, oldest first, for members of its project and administrators."""
     found = listing.of_parent(climate(), caller(), _id(lease_id))
-    return {"subleases": [lease_body(lease) for lease in found]}
+    unreadable_leases.warn(found)
+    return {"subleases": [lease_body(lease) for lease in found if isinstance(lease, Lease)]}
 
 
 @serve(

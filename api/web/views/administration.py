@@ -8,6 +8,7 @@ from uuid import UUID
 from flask import flash, redirect, render_template, request
 from flask.typing import ResponseReturnValue
 
+from api import unreadable_leases
 from api.request_context import caller, climate, compute, identity
 from api.reservation.ids import path_id
 from api.web import form_fields
@@ -18,6 +19,7 @@ from climate.compute.zones import registry
 from climate.domain.audit_trail import AuditKind
 from climate.domain.errors import ClimateError, InvalidInput
 from climate.domain.hosts.pools import Pool
+from climate.domain.lease import Lease
 from climate.domain.status import EventStatus
 from climate.identity.models import AccountNames
 from climate.service.events import events
@@ -42,10 +44,12 @@ def failed_events() -> ResponseReturnValue:
     """List the events that failed for good, with their reasons."""
     after = request.args.get("after", "")
     marker = path_id(after, "There is no such event") if after else None
-    found = events.listed(climate(), caller(), EventStatus.ERROR, ROWS + 1, marker)
-    following = found[ROWS - 1][1].id if len(found) > ROWS else None
+    rows = events.rows(climate(), caller(), EventStatus.ERROR, ROWS + 1, marker)
+    following = rows[ROWS - 1][0] if len(rows) > ROWS else None
+    found = [(lease, lease.event(number)) for number, lease in rows[:ROWS] if isinstance(lease, Lease)]
     names = identity().names((), {lease.project_id for lease, _ in found})
-    return render_template("failed_events.html", rows=found[:ROWS], following=following, names=names)
+    left_out = unreadable_leases.notices(lease for _, lease in rows[:ROWS])
+    return render_template("failed_events.html", rows=found, following=following, names=names, left_out=left_out)
 
 
 @page("POST", "/failed-events/<event_id>/requeue", "events:requeue")

@@ -7,6 +7,7 @@ from flask import flash, redirect, render_template, request
 from flask.typing import ResponseReturnValue
 from structlog.contextvars import bind_contextvars
 
+from api import unreadable_leases
 from api.request_context import caller, climate
 from api.reservation.ids import path_id
 from api.web import (
@@ -25,6 +26,7 @@ from api.web.host_search import USUAL, HostSearch
 from api.web.search_query import USUAL_LENGTH
 from climate.domain.availability.free_counts import Point
 from climate.domain.errors import ClimateError, InvalidInput
+from climate.domain.lease import Lease
 from climate.domain.period import Period
 from climate.domain.planning.holds import renewable
 from climate.service.admission import limits
@@ -53,6 +55,7 @@ def find() -> ResponseReturnValue:
     if searched is None:
         searched = HostSearch(1, USUAL_LENGTH, now, now + USUAL)
     found, reason = answer or (None, None)
+    held = holds.rows(climate(), caller(), caller().project_id)
     points = found.free[0] if found else None
     return render_template(
         "find.html",
@@ -64,7 +67,8 @@ def find() -> ResponseReturnValue:
         reason=reason,
         strip=_drawn(points, searched),
         snippets=code_samples.of_search(searched) if found else {},
-        holds=holds.listed(climate(), caller(), caller().project_id),
+        holds=[one for one in held if isinstance(one, Lease)],
+        left_out=unreadable_leases.notices(held),
         repeat=repeat,
         choices=repetitions.CHOICES,
         lengths=search_query,

@@ -5,12 +5,14 @@ from datetime import datetime, timedelta
 from flask import render_template
 from flask.typing import ResponseReturnValue
 
+from api import unreadable_leases
 from api.request_context import caller, climate
 from api.web import form_fields, free_capacity_chart, host_search, lease_words
 from api.web.blueprint import SIGNED_IN, page
 from api.web.free_capacity_chart import FreeStrip
 from api.web.host_search import HostSearch
 from climate.domain.errors import ClimateError
+from climate.domain.lease import Lease
 from climate.domain.period import Period
 from climate.service.availability.question import present
 from climate.service.leases import leases
@@ -32,13 +34,15 @@ def show() -> ResponseReturnValue:
         return render_template("no_project.html")
     now = present(climate())
     wanted = Listing(project_id=who.project_id, ends_after=now, limit=MOST + 1, soonest=True)
-    known = leases.listed(climate(), who, wanted)
+    rows = leases.rows(climate(), who, wanted)
+    known = [one for one in rows if isinstance(one, Lease)]
     known.sort(key=lambda lease: (lease.period.start > now, lease.period.end))
     strip, problem = _strip(now) if who.has("member") else (None, "")
     return render_template(
         "home.html",
         leases=known[:MOST],
-        more=len(known) > MOST,
+        left_out=unreadable_leases.notices(rows),
+        more=len(rows) > MOST,
         ending=[lease for lease in known if now < lease.period.end <= now + SOON and lease_words.can_change(lease)],
         now=now,
         strip=strip,

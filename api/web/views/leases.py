@@ -9,12 +9,13 @@ from flask import Response, flash, redirect, render_template, request
 from flask.typing import ResponseReturnValue
 from structlog.contextvars import bind_contextvars
 
+from api import unreadable_leases
 from api.request_context import caller, climate, identity
 from api.reservation.ids import marker_id, path_id
 from api.reservation.zone_tree import over_the_tree
 from api.web import form_fields, lease_words, search_query
 from api.web.blueprint import HOME, PREFIX, page
-from climate.domain.errors import ClimateError, InvalidInput, NotFound
+from climate.domain.errors import ClimateError, InvalidInput, NotFound, UnreadableLease
 from climate.domain.lease import Lease
 from climate.domain.sharing.sharing import Access, may_boot
 from climate.domain.status import LeaseStatus
@@ -46,13 +47,15 @@ def list_all() -> ResponseReturnValue:
     """List the leases of the project, or for administrators of all projects, by pages."""
     given = request.args
     everybody = caller().is_admin and given.get("all", "") == "1"
-    known = leases.listed(climate(), caller(), _filters(given, everybody))
+    rows = leases.rows(climate(), caller(), _filters(given, everybody))
+    known = [one for one in rows[:ON_A_PAGE] if isinstance(one, Lease)]
     return render_template(
         "leases.html",
-        leases=known[:ON_A_PAGE],
-        lines=places.of(climate(), known[:ON_A_PAGE]),
+        leases=known,
+        left_out=unreadable_leases.notices(rows[:ON_A_PAGE]),
+        lines=places.of(climate(), known),
         given=given,
-        following=_next_page(given, known),
+        following=_next_page(given, rows),
         statuses=STATUSES,
         names=identity().names((), {one.project_id for one in known} if everybody else ()),
         words=lease_words,
@@ -75,12 +78,13 @@ def _filters(given: form_fields.Form, everybody: bool) -> Listing:
     )
 
 
-def _next_page(given: form_fields.Form, known: Sequence[Lease]) -> dict[str, str] | None:
+def _next_page(given: form_fields.Form, rows: Sequence[Lease | UnreadableLease]) -> dict[str, str] | None:
     """Return the query of the next page; None if there is none."""
-    if len(known) <= ON_A_PAGE:
+    if len(rows) <= ON_A_PAGE:
         return None
+    last = rows[ON_A_PAGE - 1]
     kept = {key: value for key, value in given.items() if key in ("name", "status", "all", "before", "after") and value}
-    return {**kept, "marker": str(known[ON_A_PAGE - 1].id)}
+    return {**kept, "marker": str(last.lease_id if isinstance(last, UnreadableLease) else last.id)}
 
 
 @page("GET", "/leases/<lease_id>", "leases:get")
@@ -117,7 +121,7 @@ def _subleases(lease: Lease) -> dict[str, str]:
     """Return the names of the sub-leases of a lease by their ids; without any, nothing is read."""
     if not lease_words.subleases(lease):
         return {}
-    return {str(one.id): one.name for one in listing.of_parent(climate(), caller(), lease.id)}
+    return {str(one.id): one.name for one in listing.of_parent(climate(), caller(), lease.id) if isinstance(one, Lease)}
 
 
 def _longer(lease: Lease) -> list[tuple[timedelta, str]]:

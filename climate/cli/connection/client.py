@@ -1,14 +1,15 @@
 """HTTP client of a cloud: login or a kept token, the service catalog, and errors as Failure."""
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import parse_qs, urlsplit
 
+from climate.cli.connection import answer_warnings
 from climate.cli.connection.clouds import CloudEntry
 from climate.cli.connection.http_protocols import Answer, Connection
 from climate.cli.connection.loopback import LoopbackConnection
@@ -42,9 +43,12 @@ class Client:
     cloud: CloudEntry
     timeout: float = 60.0
     cache: TokenCache = field(default=TokenCache(None))
+    warn: Callable[[str], None] = field(default=lambda text: None, repr=False)
+    """Called once for each text of a warning in the answers, such as that a list leaves a lease out."""
     _http: Connection | None = field(default=None, repr=False)
     """Connection to use; by default one that fits the URL of the cloud."""
     _token: Token | None = field(default=None, init=False, repr=False)
+    _warned: set[str] = field(default_factory=set, init=False, repr=False)
     _clock: tuple[datetime, float] | None = field(default=None, init=False, repr=False)
     """A time of the server's clock, and the monotonic time at which it was received."""
 
@@ -140,7 +144,14 @@ class Client:
             time.sleep(pause)
         if answer.status_code >= 400:
             raise refusal(answer.status_code, _content(answer), answer.headers, f"{method} {urlsplit(url).path}")
+        self._pass_on_warnings(answer)
         return answer
+
+    def _pass_on_warnings(self, answer: Answer) -> None:
+        for text in answer_warnings.texts(answer.headers.get("Warning", "")):
+            if text not in self._warned:
+                self._warned.add(text)
+                self.warn(text)
 
     def body(self, answer: Answer) -> dict[str, Any]:
         """Return the JSON object of an answer."""
@@ -161,7 +172,7 @@ class Client:
             if not isinstance(items, list):
                 raise Failure(f"the answer of {path} has no list {key!r}", hint="is this a climate server?")
             yield from items
-            last = str(items[-1].get("id", "")) if items else ""
+            last = _marker(body, key) or (str(items[-1].get("id", "")) if items else "")
             if not last or last == seen or not _more(body, key, len(items)):
                 return
             asked["marker"] = seen = last
@@ -234,6 +245,15 @@ def _pause(answer: Answer) -> float | None:
         return None
     seconds = int(answer.headers["Retry-After"])
     return float(seconds) if seconds <= 5 else None
+
+
+def _marker(body: Mapping[str, Any], key: str) -> str:
+    """Return the marker in the link to the next page, because a page may leave out its last items; "" without one."""
+    links = body.get(f"{key}_links")
+    for link in links if isinstance(links, list) else ():
+        if isinstance(link, dict) and link.get("rel") == "next":
+            return parse_qs(urlsplit(str(link.get("href", ""))).query).get("marker", [""])[0]
+    return ""
 
 
 def _more(body: Mapping[str, Any], key: str, count: int) -> bool:

@@ -58,7 +58,9 @@ class Session:
         from climate.cli.connection.token_cache import TokenCache, folder_of
 
         cloud = find(self.cloud_name, self.environ, self.settings.home)
-        client = Client(cloud, cache=TokenCache(folder_of(self.environ)))
+        client = Client(
+            cloud, cache=TokenCache(folder_of(self.environ)), warn=lambda text: self.say(f"warning: {text}")
+        )
         self.opened.append(client)
         return client
 

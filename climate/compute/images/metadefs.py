@@ -3,13 +3,13 @@
 from collections.abc import Callable
 
 from sqlalchemy import Connection
-from sqlalchemy.exc import IntegrityError
 
 from climate.compute.context import Compute
 from climate.compute.errors import Conflict, Forbidden, NotFound
 from climate.compute.models.metadef import PUBLIC, RESOURCE_TYPES, Namespace
 from climate.compute.store.projects import metadefs as rows
 from climate.database.connections import reading
+from climate.database.violated_constraints import translated
 
 KNOWN_TYPES = (
     "OS::Cinder::Volume",
@@ -56,12 +56,10 @@ def change(compute: Compute, name: str, changed: Callable[[Namespace], Namespace
 
     Raises NotFound, Conflict if the new name is taken, and the errors of `changed`.
     """
-    try:
-        with compute.engine.begin() as conn:
-            after = changed(_locked(conn, name))
+    with compute.engine.begin() as conn:
+        after = changed(_locked(conn, name))
+        with translated({}, _taken(after.namespace)):
             return rows.save(conn, name, after, compute.now(conn))
-    except IntegrityError:
-        raise _taken(after.namespace) from None
 
 
 def delete(compute: Compute, name: str) -> None:

@@ -9,7 +9,6 @@ service, and the engine leaves them alone.
 from collections.abc import Mapping, Sequence
 
 from sqlalchemy import Connection
-from sqlalchemy.exc import IntegrityError
 
 from climate.compute.audit_trail import AGGREGATE, Change
 from climate.compute.context import Compute
@@ -19,6 +18,7 @@ from climate.compute.models.node import FREEPOOL, KEPT, OWNER, SHARED, admits
 from climate.compute.store.nodes import aggregates as rows
 from climate.compute.store.nodes.aggregates import Member
 from climate.database.connections import reading
+from climate.database.violated_constraints import translated
 
 
 def listed(compute: Compute) -> list[Aggregate]:
@@ -55,12 +55,9 @@ def update(compute: Compute, aggregate_id: int, name: str | None = None, zone: s
         wanted = name or aggregate.name
         if wanted != aggregate.name:
             _check_rename(conn, aggregate, wanted)
-        try:
+        # Another aggregate may have got the name since it was checked.
+        with translated({}, None if wanted == aggregate.name else _taken(wanted)):
             _write(conn, aggregate, wanted, dict(aggregate.metadata) | ({} if zone is None else {ZONE: zone}))
-        except IntegrityError:
-            if wanted == aggregate.name:
-                raise
-            raise _taken(wanted) from None  # another aggregate got the name since it was checked
         return _changed(compute, conn, aggregate_id, aggregate)
 
 

@@ -26,7 +26,7 @@ from climate.service.notifications import lease_events as lifecycle
 from climate.service.transaction import run
 from climate.store.idempotency import Key
 from climate.store.leases import leases as stored
-from climate.store.leases.leases import Listing
+from climate.store.leases.leases import Listing, ReadLease
 from climate.time_ordered_ids import time_ordered_id
 
 NAME = "hold"
@@ -75,9 +75,12 @@ def get(climate: Climate, caller: Caller, hold_id: UUID) -> Lease:
     return lease
 
 
-def listed(climate: Climate, caller: Caller, project_id: str | None = None) -> list[Lease]:
-    """Return the holds of the project, or of all projects for an admin who names none; oldest first."""
-    return leases.listed(climate, caller, Listing(project_id or leases.scope(caller), status="HELD"))
+def rows(climate: Climate, caller: Caller, project_id: str | None = None) -> list[ReadLease]:
+    """Return the holds of the project, or of all projects for an admin who names none; oldest first.
+
+    The error of a hold that this release cannot read stands in its place.
+    """
+    return leases.rows(climate, caller, Listing(project_id or leases.scope(caller), status="HELD"))
 
 
 def release(climate: Climate, caller: Caller, hold_id: UUID) -> None:

@@ -21,6 +21,7 @@ from climate.domain.hosts.pools import Transition
 from climate.domain.lease import Lease, fold
 from climate.domain.policy import Caller
 from climate.domain.status import EventKind
+from climate.service import round_steps
 from climate.service.events.event_shares import QUEUE, Outcome, facts_of, queue_of
 from climate.service.leases import broken_leases
 from climate.service.notifications import delivery
@@ -82,7 +83,7 @@ def claim(
     try:
         return _claim(climate, by, cursor, limit, ahead)
     except Exception as error:
-        if not broken_leases.is_its_own(error):
+        if not round_steps.is_its_own(error):
             raise
         log.warning("batch claim failed; claiming events one by one", error=type(error).__name__)
     return _claim_singly(climate, by, cursor, min(limit, ahead), alive)
@@ -99,7 +100,7 @@ def _claim_singly(climate: Climate, by: str, cursor: Cursor, limit: int, alive: 
                 now = climate.now(conn)
                 count += _mark(conn, climate, by, due_events.lock(conn, now, [one.event_id], 1), now)
         except Exception as error:
-            if not broken_leases.is_its_own(error):
+            if not round_steps.is_its_own(error):
                 raise
             broken_leases.put_aside(climate, one.lease_id, error)
         alive()
@@ -242,7 +243,7 @@ def rescue(climate: Climate, by: str, holds: int = HOLDS) -> int:
     try:
         return _rescue(climate, by, RESCUED, holds)
     except Exception as error:
-        if not broken_leases.is_its_own(error):
+        if not round_steps.is_its_own(error):
             raise
         log.warning("batch rescue failed; rescuing events one by one", error=type(error).__name__)
     return _rescue_singly(climate, by)
@@ -257,7 +258,7 @@ def _rescue_singly(climate: Climate, by: str) -> int:
         try:
             count += _rescue(climate, by, 1, HOLDS, one.event_id)
         except Exception as error:
-            if not broken_leases.is_its_own(error):
+            if not round_steps.is_its_own(error):
                 raise
             broken_leases.put_aside(climate, one.lease_id, error)
     return count

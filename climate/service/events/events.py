@@ -13,6 +13,7 @@ from structlog.contextvars import bound_contextvars
 from climate.cloud import CloudError, Fenced, NotYet, Refused
 from climate.context import Climate
 from climate.database.connections import reading
+from climate.domain.errors import UnreadableLease
 from climate.domain.events import event_transitions as schedule
 from climate.domain.events import share_transitions
 from climate.domain.events.event import Event
@@ -39,6 +40,7 @@ from climate.store import inventories
 from climate.store.hosts import pool_membership
 from climate.store.leases import event_claims, leases
 from climate.store.leases.event_claims import Limits, Message
+from climate.store.leases.leases import ReadLease
 
 log = structlog.get_logger(__name__)
 
@@ -310,10 +312,15 @@ def requeue(climate: Climate, caller: Caller, event_id: UUID) -> Lease:
     return after
 
 
-def listed(
+def rows(
     climate: Climate, caller: Caller, status: str | None, limit: int, marker: UUID | None = None
-) -> list[tuple[Lease, Event]]:
-    """Return events of all projects with their leases, by due time; raise InvalidInput for an unknown marker."""
+) -> list[tuple[UUID, ReadLease]]:
+    """Return ids of events of all projects with their leases, by due time; raise InvalidInput for an unknown marker.
+
+    The error of a lease that this release cannot read stands in its place.
+    """
     require(caller, "events:get")
     with reading(climate.engine) as conn:
-        return leases.events_with(conn, status, limit, marker)
+        found = leases.events_with(conn, status, limit, marker)
+    leases.readable(dict.fromkeys(lease for _, lease in found if isinstance(lease, UnreadableLease)))
+    return found

@@ -1,17 +1,14 @@
 """Return of hosts from maintenance or failure: to their lease, to recycling, or to their pool."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
-from uuid import UUID
 
-import structlog
 from sqlalchemy import Connection
 
-from climate.cloud import FREEPOOL, CloudError, Fenced, NotYet
+from climate.cloud import FREEPOOL, NotYet
 from climate.context import Climate
-from climate.domain.errors import Conflict, NotFound, UnreadableLease
 from climate.domain.facts import HostMoved
 from climate.domain.hosts import pools
 from climate.domain.hosts.pools import HostPlace, OnEnd, Pool
@@ -22,6 +19,7 @@ from climate.domain.status import EventKind
 from climate.service.host_operations.round_settings import HANDS_ON
 from climate.service.hosts import lease_transitions, reconcile
 from climate.service.notifications import delivery
+from climate.service.round_steps import RoundSteps
 from climate.service.transaction import run
 from climate.store import locks
 from climate.store.hosts import cleaning, health, maintenance, pool_membership
@@ -30,8 +28,6 @@ from climate.store.leases import event_claims, leases
 
 MOST_AT_ONCE = 100
 """Maximum number of hosts that one round returns; the claims of all of them last as long as HANDS_ON."""
-
-log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,9 +69,12 @@ def bring_back(climate: Climate, hosts: Collection[int], back: Return) -> frozen
     portion = sorted(hosts, key=lambda host: climate.chance())[:MOST_AT_ONCE]
     returning_hosts = run(climate, _find_returning, climate, portion)
     lease_pools = cache(lambda: frozenset(climate.cloud.pools()))
+    steps = RoundSteps("host return postponed")
     try:
         return frozenset(
-            returning.place.host for returning in returning_hosts if _return_host(climate, returning, back, lease_pools)
+            returning.place.host
+            for returning in returning_hosts
+            if _return_host(climate, steps, returning, back, lease_pools)
         )
     finally:
         run(climate, pool_membership.leave, [returning.place.host for returning in returning_hosts])
@@ -105,29 +104,20 @@ def _last(conn: Connection, present: Collection[HostPlace]) -> Mapping[int, Leas
     """Return the lease after which, or from which, each host came into its pool, without hosts of broken leases."""
     wanted = {place.reservation_id: place.host for place in present if place.reservation_id}
     owners = health.owners(conn, wanted) if wanted else {}
-    known = _readable(conn, sorted(set(owners.values())))
+    known = leases.get_readable(conn, sorted(set(owners.values()))) if owners else {}
     by_host = {place.host: owners.get(place.reservation_id) if place.reservation_id else None for place in present}
     return {host: known.get(of) if of else None for host, of in by_host.items() if of is None or of in known}
 
 
-def _readable(conn: Connection, lease_ids: Sequence[UUID]) -> Mapping[UUID, Lease]:
-    """Return the leases without those whose rows are broken: their hosts stay until the rows are repaired."""
-    try:
-        return leases.get_many(conn, lease_ids) if lease_ids else {}
-    except UnreadableLease as error:
-        log.exception("host return postponed: its lease is broken", lease_id=str(error.lease_id))
-        return _readable(conn, [one for one in lease_ids if one != error.lease_id])
-
-
-def _return_host(climate: Climate, returning: _Returning, back: Return, lease_pools: LeasePools) -> bool:
+def _return_host(
+    climate: Climate, steps: RoundSteps, returning: _Returning, back: Return, lease_pools: LeasePools
+) -> bool:
     """Return whether the host returned. An error does not stop the other hosts."""
-    try:
+    with steps.item(host=returning.place.name):
         if returning.running and not returning.running.shared:
             return _lent(climate, returning, back, lease_pools)
         return _home(climate, returning, back)
-    except (CloudError, NotYet, Fenced, Conflict, NotFound) as error:
-        log.warning("host return postponed", host=returning.place.name, reason=str(error))
-        return False
+    return False
 
 
 def _lent(climate: Climate, returning: _Returning, back: Return, lease_pools: LeasePools) -> bool:

@@ -4,16 +4,15 @@ from collections.abc import Sequence
 from uuid import UUID
 
 import structlog
-from sqlalchemy import Connection, Uuid, bindparam, exc, text
+from sqlalchemy import Connection, Uuid, bindparam, text
 from sqlalchemy.dialects.postgresql import ARRAY
 
 from climate.context import Climate
 from climate.database.connections import reading
-from climate.domain.errors import NotFound, Unavailable, UnreadableLease
+from climate.domain.errors import NotFound, UnreadableLease
 from climate.domain.lease import Lease, fold
 from climate.service.events.event_shares import queue_of
 from climate.service.transaction import run
-from climate.store import db_errors
 from climate.store.journal import journal, row_differences, row_repair
 from climate.store.journal.journal import Entry
 from climate.store.journal.projections import LEASE, claims_of
@@ -25,13 +24,6 @@ from climate.store.leases.set_aside import SetAside
 log = structlog.get_logger(__name__)
 
 MENDER = "mend"
-
-
-def is_its_own(error: Exception) -> bool:
-    """Return whether an error may come from the rows of one lease, not from the database or the connection."""
-    if isinstance(error, db_errors.ERRORS):
-        return isinstance(error, exc.IntegrityError | exc.DataError)
-    return not isinstance(error, Unavailable | OSError)
 
 
 def put_aside(climate: Climate, lease_id: UUID, error: Exception) -> None:

@@ -18,13 +18,12 @@ import structlog
 from sqlalchemy import Connection
 
 from climate.context import Climate
-from climate.domain.errors import ClimateError
 from climate.domain.events.event_transitions import started
 from climate.domain.lease import Lease
 from climate.service.hosts import reconcile
-from climate.service.leases import broken_leases
 from climate.service.leases.reallocation import Case, Outcome, can_reallocate, engine, reallocate_hosts
 from climate.service.preemption import second_try
+from climate.service.round_steps import RoundSteps
 from climate.service.transaction import run
 from climate.store.allocation import preemptible
 from climate.store.hosts import health, quarantine
@@ -108,23 +107,16 @@ def _healed(climate: Climate, lease_id: UUID, awaited: frozenset[int], why: str)
 
     An error does not stop the next lease.
     """
-    try:
+    with RoundSteps("lease healing failed").item(lease_id=str(lease_id)):
         outcome = run(climate, _heal_lease, climate, lease_id, awaited, why)
-    except ClimateError as error:
-        log.warning("lease healing failed", lease_id=str(lease_id), reason=str(error))
-        return False
-    except Exception as error:
-        if not broken_leases.is_its_own(error):
-            raise
-        log.exception("lease healing failed", lease_id=str(lease_id))
-        return False
-    if outcome is None:
-        return None
-    if outcome.replaced or outcome.short:
-        details = {"lease_id": str(lease_id), "replaced": outcome.replaced, "missing": outcome.short}
-        log.warning("lease healed", reason=why, **details)
-    reconcile.ask(climate, outcome.moved)
-    return outcome.replaced
+        if outcome is None:
+            return None
+        if outcome.replaced or outcome.short:
+            details = {"lease_id": str(lease_id), "replaced": outcome.replaced, "missing": outcome.short}
+            log.warning("lease healed", reason=why, **details)
+        reconcile.ask(climate, outcome.moved)
+        return outcome.replaced
+    return False
 
 
 def _heal_lease(

@@ -15,9 +15,11 @@ from sqlalchemy import Connection
 from climate.cloud import CloudError, LeasePool
 from climate.context import Climate
 from climate.database.connections import Insert
+from climate.domain.errors import UnreadableLease
 from climate.domain.lease import Lease, Reservation
 from climate.domain.period import Period
 from climate.domain.status import ReservationStatus
+from climate.service.round_steps import RoundSteps
 from climate.service.transaction import run
 from climate.store.leases import lease_pools
 from climate.store.leases.lease_pools import PooledReservation
@@ -84,7 +86,12 @@ def reconcile(climate: Climate) -> int:
     seen = climate.cloud.lease_pools()
     types = [name for name in climate.plugins if _describe(climate, name)]
     noted, wanted = run(climate, _read, types)
-    lacking = {one.id: wish for one in wanted if (wish := _lacks(climate, one, seen.get(str(one.id))))}
+    steps = RoundSteps("reservation aggregate not compared")
+    lacking: dict[UUID, Mapping[str, str]] = {}
+    for one in wanted:
+        with steps.item(lease_id=str(one.lease_id), reservation_id=str(one.id)):
+            if wish := _lacks(climate, one, seen.get(str(one.id))):
+                lacking[one.id] = wish
     made = _promised(climate, lacking)
     deleted = _delete_strays(climate, seen, {str(one.id) for one in wanted})
     there = {one.id: pool.id for one in wanted if (pool := seen.get(str(one.id)))} | made
@@ -114,6 +121,8 @@ def _lacks(climate: Climate, one: PooledReservation, seen: LeasePool | None) -> 
     """Return the metadata that its aggregate lacks; None if it is complete or has hosts."""
     if not one.pending or (seen is not None and seen.wanted is None):
         return None
+    if not isinstance(one.spec, dict):
+        raise UnreadableLease(one.lease_id)
     wish = _metadata(climate, one.lease_id, one.resource_type, one.spec, one.period)
     return wish if seen is None or seen.wanted != wish else None
 

@@ -46,7 +46,7 @@ from climate.store.hosts import pool_settings
 from climate.store.idempotency import Key
 from climate.store.journal import journal
 from climate.store.leases import event_claims, leases
-from climate.store.leases.leases import Listing
+from climate.store.leases.leases import Listing, ReadLease
 from climate.time_ordered_ids import time_ordered_id
 
 T = TypeVar("T")
@@ -309,12 +309,22 @@ def _read(conn: Connection, climate: Climate, caller: Caller, lease_id: UUID, at
 
 
 def listed(climate: Climate, caller: Caller, wanted: Listing) -> list[Lease]:
-    """Return the project's leases, or all for an admin; oldest first. Without a project also those that are shared."""
+    """Return the leases of `rows` without the unreadable ones, for callers that show no list."""
+    return [one for one in rows(climate, caller, wanted) if isinstance(one, Lease)]
+
+
+def rows(climate: Climate, caller: Caller, wanted: Listing) -> list[ReadLease]:
+    """Return the project's leases, or all for an admin; oldest first. Without a project also those that are shared.
+
+    The error of a lease that this release cannot read stands in its place, so that a page has its length and its end.
+    """
     require(caller, "leases:get")
-    if caller.is_admin:
-        return run(climate, leases.listed, wanted)
-    own = {"reader": caller} if wanted.project_id is None else {"project_id": caller.project_id}
-    return [access.seen(caller, lease) for lease in run(climate, leases.listed, replace(wanted, **own))]
+    if not caller.is_admin:
+        own = {"reader": caller} if wanted.project_id is None else {"project_id": caller.project_id}
+        wanted = replace(wanted, **own)
+    found = run(climate, leases.listed, wanted)
+    known = leases.readable(found)
+    return [access.seen(caller, known[one.id]) if isinstance(one, Lease) else one for one in found]
 
 
 def history(climate: Climate, caller: Caller, lease_id: UUID) -> list[journal.Entry]:

@@ -9,11 +9,10 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from uuid import UUID
 
-import structlog
 from sqlalchemy import Connection
 
 from climate.context import Climate
-from climate.domain.errors import ClimateError, NotFound
+from climate.domain.errors import NotFound
 from climate.domain.events import event_transitions
 from climate.domain.events.event_transitions import Times, started
 from climate.domain.facts import Fact, Hold, LeaseRescheduled, ReservationChanged
@@ -28,19 +27,17 @@ from climate.domain.status import EventKind
 from climate.service.events import unbegun_claims
 from climate.service.hosts import lease_transitions, reconcile
 from climate.service.hosts.lease_transitions import lead
-from climate.service.leases import broken_leases
 from climate.service.leases.leases import wake_if_soon
 from climate.service.notifications import delivery
 from climate.service.notifications import lease_events as lifecycle
 from climate.service.preemption import notices, replacements
 from climate.service.preemption.lease_shortening import MOVED, TOO_FEW, lacks, power_events
 from climate.service.preemption.replacements import AUTHOR
+from climate.service.round_steps import RoundSteps
 from climate.service.transaction import run
 from climate.store.hosts import pool_membership
 from climate.store.leases import event_claims, leases, preemptions
 from climate.time_ordered_ids import time_ordered_id
-
-log = structlog.get_logger(__name__)
 
 PORTION = 100
 """Maximum number of leases in one round."""
@@ -48,27 +45,20 @@ PORTION = 100
 
 def run_round(climate: Climate) -> int:
     """Carry out what is due; return the number of leases that were changed. An error does not stop the next lease."""
-    due = run(climate, _due, climate)
-    return sum(_processed(climate, lease_id) for lease_id in due)
+    steps = RoundSteps("preemption postponed")
+    return sum(_processed(climate, steps, lease_id) for lease_id in run(climate, _due, climate))
 
 
 def _due(conn: Connection, climate: Climate) -> list[UUID]:
     return preemptions.due(conn, climate.now(conn), PORTION)
 
 
-def _processed(climate: Climate, lease_id: UUID) -> bool:
-    try:
+def _processed(climate: Climate, steps: RoundSteps, lease_id: UUID) -> bool:
+    with steps.item(lease_id=str(lease_id)):
         moved = run(climate, _process, climate, lease_id)
-    except ClimateError as error:
-        log.warning("preemption postponed", lease_id=str(lease_id), reason=str(error) or type(error).__name__)
-        return False
-    except Exception as error:
-        if not broken_leases.is_its_own(error):
-            raise
-        log.exception("preemption failed", lease_id=str(lease_id))
-        return False
-    reconcile.ask(climate, moved or ())
-    return moved is not None
+        reconcile.ask(climate, moved or ())
+        return moved is not None
+    return False
 
 
 @dataclass

@@ -9,12 +9,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-import structlog
 from sqlalchemy import Connection
 
 from climate.context import Climate
 from climate.database.connections import reading
-from climate.domain.errors import ClimateError
 from climate.domain.events import event_transitions
 from climate.domain.facts import Fact
 from climate.domain.hosts.pools import HostPlace, Transition
@@ -26,11 +24,11 @@ from climate.domain.sharing.sublease import Sublet
 from climate.domain.sharing.sublease_facts import SubleaseReturned, SubletHostsTaken, SubletWarned
 from climate.service.events import unbegun_claims
 from climate.service.hosts import lease_transitions, reconcile
-from climate.service.leases import broken_leases
 from climate.service.leases.leases import wake_if_soon
 from climate.service.notifications import delivery
 from climate.service.notifications import lease_events as lifecycle
 from climate.service.preemption.lease_shortening import power_events
+from climate.service.round_steps import RoundSteps
 from climate.service.subleases import notices
 from climate.service.transaction import run
 from climate.store import locks
@@ -39,8 +37,6 @@ from climate.store.hosts import pool_membership
 from climate.store.journal import journal
 from climate.store.leases import event_claims, leases
 from climate.time_ordered_ids import time_ordered_id
-
-log = structlog.get_logger(__name__)
 
 AUTHOR = Caller("climate:sub-leases", "", frozenset({ADMIN}))
 
@@ -58,24 +54,23 @@ def run_round(climate: Climate) -> int:
     with reading(climate.engine) as conn:
         over = subleases.to_return(conn, PORTION)
         due = subleases.due(conn, climate.now(conn), PORTION)
-    done = [_processed(climate, _return, lease_id) for lease_id in over]
-    done += [_processed(climate, _take, lease_id) for lease_id in due]
+    steps = RoundSteps("sub-lease postponed")
+    done = [_processed(climate, steps, _return, lease_id) for lease_id in over]
+    done += [_processed(climate, steps, _take, lease_id) for lease_id in due]
     return sum(done)
 
 
-def _processed(climate: Climate, act: Callable[[Connection, Climate, UUID], Places | None], lease_id: UUID) -> bool:
-    try:
+def _processed(
+    climate: Climate,
+    steps: RoundSteps,
+    act: Callable[[Connection, Climate, UUID], Places | None],
+    lease_id: UUID,
+) -> bool:
+    with steps.item(lease_id=str(lease_id)):
         moved = run(climate, act, climate, lease_id)
-    except ClimateError as error:
-        log.warning("sub-lease postponed", lease_id=str(lease_id), reason=str(error) or type(error).__name__)
-        return False
-    except Exception as error:
-        if not broken_leases.is_its_own(error):
-            raise
-        log.exception("sub-lease failed", lease_id=str(lease_id))
-        return False
-    reconcile.ask(climate, moved or ())
-    return moved is not None
+        reconcile.ask(climate, moved or ())
+        return moved is not None
+    return False
 
 
 def _take(conn: Connection, climate: Climate, lease_id: UUID) -> Places | None:

@@ -10,16 +10,17 @@ from sqlalchemy import Connection
 
 from climate.context import Climate
 from climate.database.connections import reading
-from climate.domain.errors import Busy, ClimateError, NotFound, Unavailable
+from climate.domain.errors import Busy, NotFound
 from climate.domain.hosts.pools import OnIdle
 from climate.domain.lease import Lease
 from climate.domain.notifications import Notice
 from climate.domain.policy import ADMIN, Caller
 from climate.domain.status import LeaseStatus
-from climate.service.leases import broken_leases, update
+from climate.service.leases import update
 from climate.service.leases.update import Changes
 from climate.service.notifications import delivery
 from climate.service.notifications.notice_texts import said
+from climate.service.round_steps import RoundSteps, stops_all
 from climate.service.transaction import run
 from climate.store.hosts import pool_settings
 from climate.store.leases import leases
@@ -46,8 +47,10 @@ def run_round(climate: Climate) -> int:
         action = OnIdle(pool_settings.of(conn, climate.settings).idle)
         most = NOTICES + (action is OnIdle.RELEASE)
         due = idle_leases.due(conn, pause, now, PORTION, most)
+    steps = RoundSteps("idle lease failed")
     for one in due:
-        _processed(climate, one, action)
+        with steps.item(lease_id=str(one.lease_id)):
+            _processed(climate, one, action)
     return len(due)
 
 
@@ -58,18 +61,12 @@ def _processed(climate: Climate, one: IdleLease, action: OnIdle) -> None:
             run(climate, _warn, climate, one, action)
         else:
             _end(climate, one)
-    except Unavailable:
-        raise
     except (Busy, NotFound) as error:  # a worker runs one of its events, or it is deleted
         log.info("idle lease left for now", lease_id=str(one.lease_id), reason=str(error))
-    except ClimateError as error:
-        log.info("idle lease not ended", lease_id=str(one.lease_id), error=type(error).__name__, reason=str(error))
-        run(climate, _put_off, climate, one)
     except Exception as error:
-        if not broken_leases.is_its_own(error):
-            raise
-        log.exception("idle lease failed", lease_id=str(one.lease_id))
-        run(climate, _put_off, climate, one)
+        if not stops_all(error):
+            run(climate, _put_off, climate, one)
+        raise
 
 
 def _put_off(conn: Connection, climate: Climate, one: IdleLease) -> None:

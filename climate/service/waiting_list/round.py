@@ -20,7 +20,7 @@ from climate.domain.errors import ClimateError, NotFound, NoVerdict, Unavailable
 from climate.domain.period import Period
 from climate.domain.planning import waiting_list as waiting
 from climate.domain.planning.waiting_list import Entry, Rule
-from climate.service.leases import broken_leases
+from climate.service.round_steps import is_its_own
 from climate.service.transaction import run
 from climate.service.waiting_list import entries
 from climate.service.waiting_list.free_times import FreeTimes
@@ -65,7 +65,7 @@ class _Resources:
         try:
             return ask()
         except Exception as error:
-            if isinstance(error, ClimateError) or not broken_leases.is_its_own(error):
+            if isinstance(error, ClimateError) or not is_its_own(error):
                 raise
             log.exception("lease of the waiting list failed", lease_id=str(entry.lease_id))
             if not entry.is_passed_over:

@@ -8,6 +8,7 @@ from sqlalchemy.dialects.postgresql import TSTZRANGE, Range
 
 from climate.domain.lease import Lease
 from climate.domain.period import Period
+from climate.store import locks
 from climate.store.leases import leases as stored
 from climate.store.tables.leases import GIVES_WAY, allocations, reservations
 
@@ -33,15 +34,17 @@ def lease_ids(conn: Connection, during: Period) -> list[UUID]:
 
 
 def read(conn: Connection, locked: Collection[UUID]) -> tuple[Lease, ...]:
-    """Return leases that this transaction has locked, as they are now, without those that are gone."""
-    return tuple(lease for lease in stored.get_many(conn, sorted(locked)).values() if not lease.gone)
+    """Return leases that this transaction has locked, as they are now, without those that are gone or unreadable."""
+    return tuple(lease for lease in stored.get_readable(conn, sorted(locked)).values() if not lease.gone)
 
 
 def lock(conn: Connection, during: Period, others: Collection[UUID] = ()) -> tuple[Lease, ...]:
     """Lock the preemptible leases that hold a host at some time of the period, and `others` in the same order.
 
-    Return the preemptible ones. Call it before any host is locked.
+    Return the preemptible ones. One that this release cannot read is not among them, so it keeps its hosts. Call it
+    before any host is locked.
     """
     wanted = frozenset(lease_ids(conn, during))
-    locked = stored.lock(conn, wanted.union(others))
-    return tuple(lease for lease in locked if lease.id in wanted)
+    locked = locks.lock_leases(conn, wanted.union(others))
+    by_id = stored.get_readable(conn, wanted.intersection(locked))
+    return tuple(by_id[lease_id] for lease_id in sorted(by_id))

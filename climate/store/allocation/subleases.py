@@ -25,6 +25,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import JSONB
 
+from climate.database.sql_arrays import json_array
 from climate.domain.status import EventKind
 from climate.store.schema import Time
 from climate.store.tables.leases import OWING, SUBLET, events, has, leases, reservations
@@ -32,7 +33,8 @@ from climate.store.tables.leases import OWING, SUBLET, events, has, leases, rese
 
 def due_parents(now: ColumnElement[datetime]) -> Select[tuple[UUID]]:
     """Return the query for leases from which hosts of sub-leases are to be taken by then, or warned of."""
-    hosts = func.jsonb_array_elements(reservations.c.sublets).table_valued(column("value", JSONB)).lateral("hosts")
+    elements = func.jsonb_array_elements(json_array(reservations.c.sublets))
+    hosts = elements.table_valued(column("value", JSONB)).lateral("hosts")
 
     def at(name: str) -> ColumnElement[datetime]:
         return cast(hosts.c.value[name].astext, Time)

@@ -8,9 +8,9 @@ from uuid import UUID, uuid4
 
 from sqlalchemy import Connection, Row, exists, func, insert, or_, select, update
 from sqlalchemy.dialects import postgresql
-from sqlalchemy.exc import IntegrityError
 
 from climate.database.sql_arrays import in_array
+from climate.database.violated_constraints import translated
 from climate.domain.errors import Conflict, InvalidInput, NotFound
 from climate.domain.facts import HostDescribed, HostEnrolled, HostRemoved
 from climate.domain.hosts.pools import Pool
@@ -84,10 +84,8 @@ def add(
     """
     row = {**own, "reservable": True, "extra": dict(extra), "created_at": now, "pool_since": now}
     row |= {"pool": pool, "home": pool}
-    try:
+    with translated({"uq_hosts_name": Conflict(f"Host '{own['hypervisor_hostname']}' is already registered")}):
         made = conn.execute(insert(hosts).values(row).returning(*hosts.c)).one()
-    except IntegrityError as error:
-        raise Conflict(f"Host '{own['hypervisor_hostname']}' is already registered") from error
     _name_properties(conn, extra, now)
     first = HostEnrolled(made.id, now, made.hypervisor_hostname, made.pool, dict(extra), made.pool_token)
     pool_membership.begin(conn, author, made.stream, first)

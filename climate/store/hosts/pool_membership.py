@@ -7,15 +7,14 @@ from datetime import datetime, timedelta
 from uuid import UUID
 
 from sqlalchemy import Connection, Row, Select, or_, select, text, update
-from sqlalchemy.exc import IntegrityError
 
 from climate.database.sql_arrays import in_parameter
+from climate.database.violated_constraints import translated
 from climate.domain.errors import Conflict, NotFound
 from climate.domain.facts import HostFact, PoolCause
 from climate.domain.hosts.pools import HostPlace, Pool, fold
 from climate.domain.policy import Caller
 from climate.store import locks
-from climate.store.db_errors import constraint
 from climate.store.journal import journal
 from climate.store.leases import healing_waits
 from climate.store.tables.hosts import hosts
@@ -37,13 +36,10 @@ def record(conn: Connection, author: Caller, changes: Sequence[Change]) -> list[
     ]
     if entries:
         rows = {"hosts": _json([row_of(place) for place in after]), "journal": _json(journal.rows(entries, author))}
-        try:
+        moved = ", ".join(place.name for place in after)
+        clash = Conflict(f"Someone else moved a host at the same moment ({moved}); read it again")
+        with translated({"pk_journal": clash}):
             conn.execute(_SAVE, rows)
-        except IntegrityError as error:
-            if constraint(error) != "pk_journal":
-                raise
-            moved = ", ".join(place.name for place in after)
-            raise Conflict(f"Someone else moved a host at the same moment ({moved}); read it again") from error
         if any(_becomes_usable(before, place) for (before, _), place in zip(changes, after, strict=True)):
             healing_waits.wake(conn)
     return after

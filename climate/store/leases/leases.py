@@ -6,10 +6,12 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
+import structlog
 from sqlalchemy import (
     ColumnElement,
     Connection,
     FromClause,
+    Row,
     Select,
     Table,
     Uuid,
@@ -21,19 +23,17 @@ from sqlalchemy import (
     union,
 )
 from sqlalchemy.dialects.postgresql import aggregate_order_by
-from sqlalchemy.exc import IntegrityError
 
 from climate.database.connections import Insert
 from climate.database.sql_arrays import in_parameter
-from climate.domain.errors import Conflict, InvalidInput, NotFound
-from climate.domain.events.event import Event
+from climate.database.violated_constraints import translated
+from climate.domain.errors import Conflict, InvalidInput, NotFound, UnreadableLease
 from climate.domain.facts import AddressHold, AmountHold, Fact, Hold
 from climate.domain.lease import Lease, Reservation, fold
 from climate.domain.period import Period
 from climate.domain.policy import Caller
 from climate.domain.status import EventStatus, HoldState, LeaseStatus
 from climate.store import locks
-from climate.store.db_errors import constraint
 from climate.store.journal import journal
 from climate.store.leases import healing_waits, tampering
 from climate.store.leases import rows as lease_rows
@@ -45,6 +45,16 @@ from climate.store.tables.leases import allocations, events, has, lease_pools, l
 LAST = datetime(9999, 1, 1, tzinfo=UTC)
 AHEAD_OF_ITS_START = timedelta(days=1)
 """Time by which a start may precede the creation of its lease, since starts may lie some seconds in the past."""
+
+ReadLease = Lease | UnreadableLease
+"""A lease of a list, or in its place the error of one whose rows this release cannot read."""
+
+MOST_LOGGED = 20
+"""Maximum number of unreadable leases that one line of the log names."""
+
+LONGEST_REASON = 200
+
+log = structlog.get_logger(__name__)
 
 Change = tuple[Lease | None, Sequence[Fact]]
 """The present lease, or None, and the facts that change it."""
@@ -75,13 +85,9 @@ def record_many(
     if not entries:
         return after
     pairs = [(before, lease) for (before, _), lease in zip(changes, after, strict=True)]
-    try:
-        rowless = all(before is None for before, _ in pairs)
+    rowless = all(before is None for before, _ in pairs)
+    with translated({"pk_journal": Conflict("Someone else changed the lease at the same moment")}):
         made = lease_rows.save(conn, pairs, journal.rows(entries, author), pools, rowless=rowless)
-    except IntegrityError as error:
-        if constraint(error) != "pk_journal":
-            raise
-        raise Conflict("Someone else changed the lease at the same moment") from error
     if released := _released(pairs):
         healing_waits.wake(conn, released)
     return [_with_pools(lease, made) for lease in after] if made else after
@@ -133,7 +139,10 @@ def get(
     row = conn.execute(_WHOLE.where(*wanted)).one_or_none()
     if row is None:
         raise NotFound(f"Object with {{'lease_id': '{lease_id}'}} not found")
-    return lease_of(row)
+    try:
+        return lease_of(row)
+    except UnreadableLease as error:
+        raise error.named from error.__cause__
 
 
 def _readable(reader: Caller) -> ColumnElement[bool]:
@@ -153,6 +162,40 @@ def lock(conn: Connection, ids: Iterable[UUID]) -> list[Lease]:
 def get_many(conn: Connection, ids: Iterable[UUID]) -> dict[UUID, Lease]:
     """Return leases by id, including deleted ones."""
     return {row.id: lease_of(row) for row in conn.execute(_BY_IDS, {"ids": list(ids)})}
+
+
+def get_readable(conn: Connection, ids: Iterable[UUID]) -> dict[UUID, Lease]:
+    """Return leases by id, including deleted ones, without those that this release cannot read; they are logged."""
+    return readable(read_many(conn, ids).values())
+
+
+def read_many(conn: Connection, ids: Iterable[UUID]) -> dict[UUID, ReadLease]:
+    """Return leases by id, including deleted ones, with the errors of unreadable ones in their places."""
+    return {row.id: _read(row) for row in conn.execute(_BY_IDS, {"ids": list(ids)})}
+
+
+def _read(row: Row[*tuple[object, ...]]) -> ReadLease:
+    try:
+        return lease_of(row)
+    except UnreadableLease as error:
+        return error
+
+
+def readable(rows: Iterable[ReadLease]) -> dict[UUID, Lease]:
+    """Return the leases that could be read, by id; log the others in one line."""
+    known: dict[UUID, Lease] = {}
+    unreadable: list[UnreadableLease] = []
+    for one in rows:
+        if isinstance(one, UnreadableLease):
+            unreadable.append(one)
+        else:
+            known[one.id] = one
+    if unreadable:
+        reasons = {str(one.lease_id): repr(one.__cause__)[:LONGEST_REASON] for one in unreadable[:MOST_LOGGED]}
+        log.error(
+            "unreadable leases left out; `climate event mend` repairs them", leases=reasons, count=len(unreadable)
+        )
+    return known
 
 
 def all_of(conn: Connection) -> Iterable[Lease]:
@@ -175,8 +218,8 @@ def of_events(conn: Connection, event_ids: Iterable[UUID]) -> dict[UUID, Lease]:
 
 def events_with(
     conn: Connection, status: str | None, limit: int, marker: UUID | None = None
-) -> list[tuple[Lease, Event]]:
-    """Return events with their leases, in the order in which they are due, after the marker."""
+) -> list[tuple[UUID, ReadLease]]:
+    """Return the ids of events with their leases, in the order in which they are due, after the marker."""
     query = select(events.c.id, events.c.lease_id).order_by(events.c.due_at, events.c.id).limit(limit)
     query = query if status is None else query.where(has(events.c.status, EventStatus(status)))
     if marker is not None:
@@ -185,8 +228,8 @@ def events_with(
             raise InvalidInput(f"marker {marker} is not the id of an event")
         query = query.where(tuple_(events.c.due_at, events.c.id) > tuple_(place.due_at, place.id))
     rows = conn.execute(query).all()
-    owners = get_many(conn, {row.lease_id for row in rows})
-    return [(owners[row.lease_id], owners[row.lease_id].event(row.id)) for row in rows]
+    owners = read_many(conn, {row.lease_id for row in rows})
+    return [(row.id, owners[row.lease_id]) for row in rows]
 
 
 def holding(conn: Connection, event_id: UUID) -> Lease:
@@ -257,7 +300,7 @@ class Listing:
     """Leases of a project in the order of their ends, without a marker, instead of the oldest first."""
 
 
-def listed(conn: Connection, wanted: Listing) -> list[Lease]:
+def listed(conn: Connection, wanted: Listing) -> list[ReadLease]:
     """Return leases, oldest first, in one statement. Raise InvalidInput for a marker that is not among them.
 
     Each condition has an index, in the order of the list where that is possible.
@@ -273,7 +316,7 @@ def listed(conn: Connection, wanted: Listing) -> list[Lease]:
             for condition in (leases.c.project_id == reader.project_id, shared)
         ]
         chosen = _WHOLE.where(leases.c.id.in_(union(*(one.subquery().select() for one in both))))
-    return [lease_of(row) for row in conn.execute(chosen.order_by(*order).limit(wanted.limit)).all()]
+    return [_read(row) for row in conn.execute(chosen.order_by(*order).limit(wanted.limit)).all()]
 
 
 def _conditions(conn: Connection, wanted: Listing) -> list[ColumnElement[bool]]:

@@ -22,13 +22,15 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import JSONB
 
+from climate.database.sql_arrays import json_array
 from climate.store.schema import Time
 from climate.store.tables.leases import GIVES_WAY, PREEMPTED, allocations, reservations
 
 
 def due_leases(now: ColumnElement[datetime]) -> Select[tuple[UUID]]:
     """Return the query for leases whose owner is to be warned by then, or that lose a host by then."""
-    plans = func.jsonb_array_elements(reservations.c.preemptions).table_valued(column("value", JSONB)).lateral("plans")
+    elements = func.jsonb_array_elements(json_array(reservations.c.preemptions))
+    plans = elements.table_valued(column("value", JSONB)).lateral("plans")
 
     def at(name: str) -> ColumnElement[datetime]:
         return cast(plans.c.value[name].astext, Time)
@@ -50,7 +52,7 @@ def counts(conn: Connection, now: datetime) -> tuple[int, int]:
 
 
 _HELD = select(func.count()).where(text(GIVES_WAY), allocations.c.during.contains(bindparam("now", type_=Time)))
-_PLANNED = select(func.coalesce(func.sum(func.jsonb_array_length(reservations.c.preemptions)), 0)).where(
+_PLANNED = select(func.coalesce(func.sum(func.jsonb_array_length(json_array(reservations.c.preemptions))), 0)).where(
     text(PREEMPTED)
 )
 _COUNTS = select(_HELD.select_from(allocations).scalar_subquery(), _PLANNED.select_from(reservations).scalar_subquery())

@@ -292,7 +292,7 @@ def lease_of(row: StoredRow[*tuple[object, ...]]) -> Lease:
     try:
         return _of_row(row)
     except Exception as error:  # whatever is wrong with a row, its reader has to know of which lease it is
-        raise UnreadableLease(row.id) from error
+        raise UnreadableLease(row.id, row.project_id) from error
 
 
 def _of_row(row: StoredRow[*tuple[object, ...]]) -> Lease:
@@ -349,6 +349,8 @@ def _reservation(
     amounts: tuple[AmountHold, ...],
 ) -> Reservation:
     reservation_id, resource_type, spec, resource_id, exists_before_start, missing, changed, parts, *taken = row
+    if not isinstance(spec, dict):
+        raise TypeError(f"the spec of reservation {reservation_id} is no JSON object")
     return Reservation(
         id=UUID(reservation_id),
         resource_type=resource_type,

@@ -67,13 +67,11 @@ def test_a_lease_that_cannot_be_read_is_a_refusal_in_words(
     bad, *good = [UUID(lease["id"]) for lease in three]
     with climate.engine.begin() as conn:
         conn.execute(text("UPDATE events SET kind = 'praise_lease' WHERE lease_id = :id AND seq = 60"), {"id": bad})
-    for person, path in ((member, "/leases"), (admin, "/leases"), (admin, f"/leases/{bad}"), (admin, "/events")):
-        answer = person("GET", path)
-        assert (answer.status_code, "`climate event mend`" in answer.text, str(bad) in answer.text) == (
-            503,
-            True,
-            False,
-        )
+    for person in (member, admin):
+        answer = person("GET", f"/leases/{bad}")
+        assert (answer.status_code, f"`climate event mend {bad}`" in answer.text) == (503, True)
+    assert stranger("GET", f"/leases/{bad}").status_code == 404
+    assert [UUID(lease["id"]) for lease in member.get("/leases")["leases"]] == good
     assert [lease["name"] for lease in stranger.get("/leases")["leases"]] == ["theirs"]
     assert member.get(f"/leases/{good[0]}")["lease"]["name"] == "two"
     broken_leases.repair_lease(climate, bad, "events")

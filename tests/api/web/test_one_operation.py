@@ -12,7 +12,20 @@ FOLDER = Path(views.__file__).parent
 SERVICES = ("climate.service", "climate.compute", "climate.identity", "api.compute.servers")
 READERS = frozenset(
     {
-        *("get", "listed", "history", "present", "of", "estimated", "report", "at", "read", "explain", "hosts_of"),
+        *(
+            "get",
+            "listed",
+            "history",
+            "present",
+            "of",
+            "estimated",
+            "report",
+            "at",
+            "read",
+            "rows",
+            "explain",
+            "hosts_of",
+        ),
         *("named", "projects", "credentials", "preferences", "of_resource", "of_servers", "of_token", "info", "find"),
         *(
             "who",

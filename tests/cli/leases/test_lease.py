@@ -322,3 +322,27 @@ def test_options_of_the_waiting_list_that_exclude_each_other(cli: Cli) -> None:
     ):
         ran = cli("lease", "create", "one", "--for", "1h", "--hosts", "2", *options)
         assert (ran.code, reason in ran.err) == (2, True)
+
+
+LEFT_OUT = '199 - "Lease l1 cannot be read", 199 proxy "say \\"so\\"", 110 - "stale"'
+
+
+def test_list_names_the_leases_that_the_server_left_out(cli: Cli, wire: Wire) -> None:
+    assert cli("lease", "list").code == 0
+    link = [{"rel": "next", "href": "http://any/leases?limit=500&marker=m1"}]
+    wire.answers = [
+        (200, {"leases": [], "leases_links": link}, {"Warning": LEFT_OUT}),
+        (200, {"leases": [{"id": "l2", "name": "sound"}], "leases_links": []}, {"Warning": LEFT_OUT}),
+    ]
+    said = cli("lease", "list", "-f", "json")
+    assert (said.code, [lease["name"] for lease in said.data]) == (0, ["sound"])
+    assert said.err.splitlines() == ["warning: Lease l1 cannot be read", 'warning: say "so"']
+    assert wire.sent("GET", LEASES).query["marker"] == "m1", "a page without rows has a next one"
+
+
+def test_pages_end_with_a_link_that_leads_nowhere(cli: Cli, wire: Wire) -> None:
+    assert cli("lease", "list").code == 0
+    link = [{"rel": "next", "href": "http://any/leases?marker=m1"}]
+    wire.answers = [(200, {"leases": [{"id": "l1", "name": "one"}], "leases_links": link}, {})] * 2
+    said = cli("lease", "list", "-f", "json")
+    assert (said.code, len(said.data)) == (0, 2)

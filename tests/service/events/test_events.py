@@ -26,6 +26,7 @@ from tests.service.lease_actions import (
     get,
     held,
     hosts_wanted,
+    listed_events,
     lost,
     make,
     reservation,
@@ -306,8 +307,8 @@ def test_only_operators_requeue_and_see_all_events(climate: Climate, cloud: Fake
         with pytest.raises(Forbidden):
             events.requeue(climate, caller, start.id)
         with pytest.raises(Forbidden):
-            events.listed(climate, caller, None, 10)
-    assert [known.id for _, known in events.listed(climate, ADMIN, "ERROR", 10)] == [start.id]
+            events.rows(climate, caller, None, 10)
+    assert [known.id for _, known in listed_events(climate, "ERROR", 10)] == [start.id]
     cloud.failures.clear()
     events.requeue(climate, ADMIN, start.id)
     run_due(climate)

@@ -4,6 +4,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
+import pytest
 from sqlalchemy import Engine
 
 from climate.cloud import FREEPOOL, CloudError, LeasePool
@@ -15,6 +16,7 @@ from climate.service.leases import confirmation, lease_pools, leases, update
 from climate.service.leases.leases import Order
 from climate.service.leases.update import Changes
 from climate.store.idempotency import Key
+from tests.broken_rows import SPEC_IS_A_LIST, SPEC_IS_A_TEXT, spoil
 from tests.conftest import MEMBER, Clock
 from tests.scenarios.test_late_workers import stand_still
 from tests.scenarios.test_statement_counts import cost
@@ -203,3 +205,16 @@ def test_it_costs_one_statement_however_many_there_are(climate: Climate, clock: 
     for start in (12, 16, 20):
         make(climate, clock, hosts_wanted(2), start=start)
     assert cost(engine, lambda: lease_pools.reconcile(climate)) == few
+
+
+@pytest.mark.parametrize("damage", [SPEC_IS_A_LIST, SPEC_IS_A_TEXT])
+def test_a_reservation_that_cannot_be_read_keeps_no_other_from_its_pool(
+    climate: Climate, clock: Clock, cloud: FakeCloud, engine: Engine, damage: str
+) -> None:
+    bad, good, kept = (make(climate, clock) for _ in range(3))
+    spoil(engine, bad.id, damage)
+    cloud.forget_pool(reservation(good))
+    assert lease_pools.reconcile(climate) == 1
+    assert seen(climate, good) is not None
+    assert seen(climate, bad) is not None, "its own stays as it is"
+    assert seen(climate, kept) is not None

@@ -3,6 +3,7 @@
 from datetime import timedelta
 
 import pytest
+from sqlalchemy import Engine
 
 from climate.cloud.fake import FakeCloud
 from climate.context import Climate
@@ -11,9 +12,10 @@ from climate.domain.facts import Hold
 from climate.domain.period import Period
 from climate.domain.status import LeaseStatus
 from climate.service.journal import check
-from climate.service.leases import leases, update
+from climate.service.leases import broken_leases, leases, update
 from climate.service.leases.leases import Order
 from climate.service.leases.update import Changes
+from tests.broken_rows import spoil
 from tests.conftest import MEMBER, STRANGER, Clock
 from tests.scenarios.test_races import nothing_is_promised_twice
 from tests.service.lease_actions import get, held, hosts_wanted, kinds, run_due
@@ -170,3 +172,17 @@ def test_a_dry_run_takes_nothing(climate: Climate, clock: Clock) -> None:
     order = Order("o", None, clock.time + timedelta(hours=1), None, [hosts_wanted()])
     assert held(leases.create(climate, STRANGER, order, dry_run=True))
     assert kinds(climate, lease) == ["LeaseCreated"]
+
+
+def test_lease_that_cannot_be_read_keeps_its_hosts_and_others_give_way(
+    climate: Climate, clock: Clock, engine: Engine
+) -> None:
+    bad = spare(climate, clock, ALL // 2, hours=8, start=1)
+    other = spare(climate, clock, 1, ALL // 2, hours=8, start=1)
+    spoil(engine, bad.id)
+    made = ordinary(climate, clock, hosts_wanted(ALL // 2), start=1)
+    assert held(made) == held(other)
+    with pytest.raises(NotEnoughHosts):
+        ordinary(climate, clock, hosts_wanted(1), start=1)
+    broken_leases.repair_lease(climate, bad.id, "events")
+    assert held(get(climate, bad)) == held(bad)

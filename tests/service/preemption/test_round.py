@@ -4,7 +4,7 @@ from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
-from sqlalchemy import event
+from sqlalchemy import Engine, event
 
 from climate.cloud.fake import FakeCloud
 from climate.context import Climate
@@ -18,6 +18,7 @@ from climate.service.notifications import delivery
 from climate.service.notifications.delivery import Listing
 from climate.service.preemption import round as preemption
 from climate.store.hosts import pool_membership
+from tests.broken_rows import DAMAGES, spoil
 from tests.conftest import MEMBER, STRANGER, Clock
 from tests.scenarios.test_races import nothing_is_promised_twice
 from tests.service.lease_actions import begin, get, held, hosts_wanted, kinds, reservation, run_due
@@ -228,3 +229,17 @@ def test_rounds_find_nothing_without_plans(climate: Climate, clock: Clock) -> No
     event.listen(climate.engine, "before_cursor_execute", lambda *given: statements.append(given[2]))
     assert preemption.run_round(climate) == 0
     assert len(statements) <= 2
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_lease_that_cannot_be_read_keeps_no_other_from_the_round(
+    climate: Climate, clock: Clock, engine: Engine, damage: str
+) -> None:
+    half = ALL // 2
+    bad, good = spare(climate, clock, half), spare(climate, clock, half)
+    run_due(climate)
+    ordinary(climate, clock, hosts_wanted(ALL), start=1)
+    spoil(engine, bad.id, damage)
+    clock.forward(hours=1)
+    assert preemption.run_round(climate) >= 1
+    assert "lease.preemption_warning" in told(climate, good)

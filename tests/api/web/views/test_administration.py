@@ -16,6 +16,7 @@ from climate.context import Climate
 from tests.api.compute.api_clients import World
 from tests.api.reservation.api_clients import Person, run_due
 from tests.api.web.page_clients import Browser, signed_in
+from tests.broken_rows import spoil
 from tests.conftest import ADMIN, Clock
 
 PAGES = ("/ui/failed-events", "/ui/audit", "/ui/past", "/ui/power", "/ui/tree")
@@ -142,3 +143,15 @@ def test_tree_has_zones_and_cells_with_state_and_capacity(cloud: World) -> None:
     assert states == {"east": "active", "west": "failed"}
     assert text.count("gpu=1;room=4096,8192") == 2
     assert "refused" in text
+
+
+def test_failed_events_of_a_lease_that_cannot_be_read_are_left_out(
+    climate: Climate, clock: Clock, pages: Flask, admin: Browser
+) -> None:
+    bad, _ = (Person(pages, "member").lease(name)["id"] for name in ("bad", "late"))
+    clock.forward(days=2)
+    run_due(climate)
+    spoil(climate.engine, bad)
+    text = admin.text("/ui/failed-events")
+    assert f"Lease {bad} has rows that this release cannot read" in text
+    assert "late" in text

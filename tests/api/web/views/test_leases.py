@@ -16,6 +16,7 @@ from climate.service.subleases.create import SubleaseOrder
 from climate.store.tables.limits_and_notices import notices
 from tests.api.reservation.api_clients import HOST, run_due
 from tests.api.web.page_clients import Browser
+from tests.broken_rows import spoil
 from tests.conftest import MEMBER, STRANGER, Clock
 
 XSS = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>"
@@ -204,3 +205,37 @@ def test_notices_of_a_lease_have_their_deliveries(climate: Climate, clock: Clock
         text = member.text(path)
         assert "Soon over." in text
         assert "failed after 5 tries: refused with 503; next try <time" in text
+
+
+def test_a_lease_that_cannot_be_read_is_named_and_left_out(
+    climate: Climate, clock: Clock, member: Browser, admin: Browser
+) -> None:
+    bad = made(climate, clock, "broken")
+    for path in ("/ui/leases", "/ui/"):
+        assert "cannot read" not in member.text(path)
+    spoil(climate.engine, bad)
+    for path in ("/ui/leases", "/ui/"):
+        text = member.text(path)
+        assert f"Lease {bad} has rows that this release cannot read" in text
+        assert "No lease matches." not in text
+    assert f"climate event mend {bad}" in admin.text("/ui/leases?all=1")
+    made(climate, clock, "sound")
+    for path in ("/ui/leases", "/ui/"):
+        assert "sound" in member.text(path)
+    assert f"Lease {bad} has rows" in member.text(f"/ui/leases/{bad}", 503)
+
+
+def test_a_page_of_broken_leases_leads_to_the_next(climate: Climate, clock: Clock, admin: Browser) -> None:
+    start = clock.time + timedelta(hours=1)
+    for number in range(51):
+        order = Order(
+            f"one-{number}", start + timedelta(days=number), start + timedelta(days=number, hours=1), None, [HOST]
+        )
+        lease = leases.create(climate, MEMBER, order)
+        if number < 50:
+            spoil(climate.engine, lease.id)
+        clock.forward(seconds=1)
+    text = admin.text("/ui/leases?all=1")
+    assert 'rel="next"' in text
+    link = text.split('rel="next" href="')[1].split('"')[0].replace("&amp;", "&")
+    assert "one-50" in admin.text(link)
