@@ -237,22 +237,22 @@ class Poller:
             self.shown_life |= dict.fromkeys((False, caught_up), time.monotonic())
 
     def _wake_for_servers(self) -> None:
+        up: dict[str, bool] = {}
         room: dict[str, int] = {}
         while unfinished := task_worker.unfinished(self.deployment.compute, wait=0):
-            room = room or self._room_of_compute_services()
+            up = up or dict(services.to_beat(self.deployment.compute))
             for service_host, server_id in unfinished:
                 self._report_progress()
+                if service_host not in room:
+                    room[service_host] = self._room(service_host, up=up.get(service_host, True))
                 # What finds no room is tried again, as every wake-up is.
-                room[service_host] = room.get(service_host, MOST_UNREAD) - 1
+                room[service_host] -= 1
                 if room[service_host] >= 0:
                     celery_app.send(self.bell, celery_app.SERVE, [server_id], celery_app.compute_queue(service_host))
 
-    def _room_of_compute_services(self) -> dict[str, int]:
-        """Return how many more messages each compute service gets: few if it is down."""
-        known = services.to_beat(self.deployment.compute)
-        return {
-            host: (MOST_UNREAD if up else UNHEARD) - self.waiting(celery_app.compute_queue(host)) for host, up in known
-        }
+    def _room(self, service_host: str, *, up: bool) -> int:
+        """Return how many more messages a compute service gets: few if it is down."""
+        return (MOST_UNREAD if up else UNHEARD) - self.waiting(celery_app.compute_queue(service_host))
 
     def _wake_for_calls(self) -> None:
         for host in wakeups.to_ring(self.deployment.compute):
