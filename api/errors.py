@@ -29,6 +29,7 @@ STATUS: Mapping[type[Exception], int] = {
     errors.TooManyRequests: 429,
     errors.Unavailable: 503,
     errors.UnreadableLease: 503,
+    errors.UnreadableFact: 503,
     errors.DiskFull: 507,
     ParseException: 400,
 }
@@ -81,6 +82,8 @@ def problem_of(error: Exception) -> Problem:
         error = errors.DiskFull(f"{full[0].upper()}{full[1:]} is full; nothing was changed. {MAKE_ROOM}")
     if isinstance(error, errors.UnreadableLease):
         log.error("a lease cannot be read", lease_id=str(error.lease_id), exc_info=error)
+    if isinstance(error, errors.UnreadableFact):
+        log.error("a fact of the journal cannot be read", exc_info=error)
     status = _status(type(error))
     if status is not None:
         details = getattr(error, "details", {})

@@ -149,6 +149,7 @@ def _exits() -> Mapping[type[Exception], int]:
         errors.Unavailable: UNREACHABLE,
         errors.ClimateError: ERROR,
         errors.UnreadableLease: ERROR,
+        errors.UnreadableFact: ERROR,
         StoreError: ERROR,
     }
 

@@ -81,6 +81,16 @@ class UnreadableLease(Exception):
         return UnreadableLease(self.lease_id, self.project_id, message)
 
 
+class UnreadableFact(ValueError):
+    """Raised for a fact of the journal that this release cannot read, such as one of a newer release."""
+
+    def __init__(self, stream: UUID, version: int, kind: str) -> None:
+        super().__init__(
+            f"Fact {version} of {stream} in the journal, a {kind[:64]}, cannot be read by this release: "
+            "use the release that wrote it; `climate journal check` finds all of them"
+        )
+
+
 class LeasesInTheWay(Conflict):
     """Leases hold the hosts."""
 

@@ -13,6 +13,7 @@ from sqlalchemy.dialects.postgresql import distinct_on
 
 from climate.database.advisory_locks import Subject
 from climate.database.sql_arrays import in_parameter
+from climate.domain.errors import UnreadableFact
 from climate.domain.facts import Fact, HostFact
 from climate.domain.hosts.maintenance_facts import WindowFact
 from climate.domain.operator_facts import OperatorFact
@@ -162,7 +163,10 @@ def append(conn: Connection, author: Caller, stream: UUID, known: Sequence[Entry
 
 
 def _entry(row: Row[*tuple[object, ...]]) -> Entry:
-    fact = fact_codec.decode(row.kind, row.body)
+    try:
+        fact = fact_codec.decode(row.kind, row.body)
+    except (KeyError, ValueError, TypeError, AttributeError) as error:
+        raise UnreadableFact(row.stream, row.version, row.kind) from error
     return Entry(row.stream, row.version, fact, row.actor, row.request_id, row.recorded_at)
 
 

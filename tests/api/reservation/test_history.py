@@ -1,5 +1,8 @@
 """What happened to a lease, and how it was at any moment."""
 
+import pytest
+from sqlalchemy import text
+
 from climate.context import Climate
 from tests.api.reservation.api_clients import Person, reservation, run_due
 from tests.conftest import Clock
@@ -66,3 +69,26 @@ def test_owners_read_how_many_hosts_they_have_and_not_which(member: Person, admi
     assert [set(hold) for hold in planned["holds"]] == [{"during", "slots"}] * 2
     known = admin.get(path)["history"][0]["body"]["reservations"][0]
     assert [set(hold) for hold in known["holds"]] == [{"host", "during", "slots"}] * 2
+
+
+@pytest.mark.parametrize(
+    ("kind", "body"), [("LeasePraised", "{}"), ("LeaseRenamed", "{}"), ("LeaseRenamed", '{"at": "soon", "name": "n"}')]
+)
+def test_a_history_with_a_fact_that_cannot_be_read_is_refused_in_words(
+    member: Person, climate: Climate, kind: str, body: str
+) -> None:
+    made = member.lease("first", start_date="now", end_date="2030-01-01 14:00")
+    with climate.engine.begin() as conn:
+        conn.execute(
+            text("""
+                INSERT INTO journal (stream, version, kind, body, actor, request_id)
+                SELECT :stream, max(version) + 1, :kind, CAST(:body AS jsonb), '{"user_id": "u"}', ''
+                FROM journal WHERE stream = :stream
+            """),
+            {"stream": made["id"], "kind": kind, "body": body},
+        )
+    for path in (f"/leases/{made['id']}/history", f"/leases/{made['id']}?at=2030-01-01 12:30"):
+        answer = member("GET", path)
+        assert answer.status_code == 503
+        assert made["id"] in answer.text
+        assert kind in answer.text
