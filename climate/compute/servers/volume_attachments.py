@@ -18,7 +18,7 @@ from climate.compute.servers.interfaces.interfaces import Requester
 from climate.compute.store.networks import reserved_floating_ips
 from climate.compute.store.projects import volumes as rows
 from climate.compute.store.projects.volumes import AVAILABLE, DETACH, Volume
-from climate.compute.store.servers import migrations, tasks
+from climate.compute.store.servers import migrations, servers, tasks
 from climate.compute.store.servers.migrations import ServerLocation
 from climate.compute.virt.guest_volumes import Attached
 from climate.database.connections import reading
@@ -162,20 +162,35 @@ def release(compute: Compute, server_id: str) -> None:
 def sweep(compute: Compute, guests: Collection[str]) -> None:
     """Unmount the volumes here whose servers are on no node that may use these mounts; `guests` still run here.
 
-    Mounts are listed before the rows are read, because a volume is mounted after its row. The rows are not locked.
+    Mounts are listed before the rows are read, because a volume is mounted after its row.
     """
     for volume_id, home in volumes.directory(compute).mounted().items():
-        # Read just before the unmount: the server may have come back since the last one.
         with reading(compute.engine) as conn:
-            server_id = rows.servers_of(conn, [volume_id]).get(volume_id)
-            places = migrations.whereabouts(conn, [server_id]) if server_id is not None else []
-        if server_id in guests or any(_may_use(compute, home, one) for one in places):
-            continue
+            server_id, is_used = _use(compute, conn, volume_id, home)
+        if not is_used and server_id not in guests:
+            _unmount(compute, volume_id, home, server_id)
+
+
+def _unmount(compute: Compute, volume_id: str, home: Path, server_id: str | None) -> None:
+    """Unmount a volume unless it is used now: its server cannot come back while their rows are locked."""
+    with compute.engine.begin() as conn:
+        if server_id is not None:
+            servers.get(conn, server_id, lock=True)
+        rows.get(conn, volume_id, lock=True)
+        if _use(compute, conn, volume_id, home) != (server_id, False):
+            return
         try:
             volume_directory.release(home)
             log.info("volume unmounted that its server has left", volume=volume_id, server=server_id)
         except VirtError as error:
             log.error("volume not unmounted", volume=volume_id, server=server_id, reason=str(error))
+
+
+def _use(compute: Compute, conn: Connection, volume_id: str, home: Path) -> tuple[str | None, bool]:
+    """Return the server of a volume, None for no server, and whether it may use mounts of this machine."""
+    server_id = rows.servers_of(conn, [volume_id]).get(volume_id)
+    places = migrations.whereabouts(conn, [server_id]) if server_id is not None else []
+    return server_id, any(_may_use(compute, home, one) for one in places)
 
 
 def _may_use(compute: Compute, home: Path, seen: ServerLocation) -> bool:

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from uuid import uuid4
@@ -17,12 +18,14 @@ from climate.compute.servers.interfaces.interfaces import Requester
 from climate.compute.servers.tasks import task_results
 from climate.compute.store.nodes import services as service_rows
 from climate.compute.store.projects.volumes import Volume
+from climate.compute.store.servers import servers as server_rows
 from climate.compute.store.tables.cluster_members import members
 from climate.compute.virt import Guest
 from climate.compute.virt.in_memory import MemoryDriver
 from climate.compute.volume_directory import Directory
 from tests.compute.cloud_factory import Place, node, place
 from tests.compute.virt.driver_cases import cannot
+from tests.lock_waits import await_blocked
 
 POOL = str(uuid4())
 
@@ -171,6 +174,21 @@ def test_a_volume_is_unmounted_whose_server_is_on_another_machine(here: Place) -
     assert os.path.ismount(folder), "its guest is still here"
     sync_states.reconcile(here.compute)
     assert not os.path.ismount(folder)
+
+
+def test_a_server_that_comes_back_during_the_sweep_keeps_its_mount(here: Place) -> None:
+    server, folder = with_mount(here)
+    moved_to(here, server, "compute-2")
+    volume_directory.mark(folder.parent, "compute-2", "another machine")
+    with ThreadPoolExecutor(1) as pool, here.compute.engine.begin() as conn:
+        server_rows.get(conn, server.id, lock=True)
+        swept = pool.submit(volume_attachments.sweep, here.compute, set())
+        await_blocked(here.compute.engine, swept.done)
+        back = text("UPDATE compute_nodes SET service_host = :host WHERE id = :node")
+        conn.execute(back, {"host": here.compute.service_host, "node": server.node_id})
+        conn.commit()
+        swept.result()
+    assert os.path.ismount(folder)
 
 
 @pytest.mark.parametrize("machine", [None, volumes.machine()], ids=["unknown", "this machine"])
