@@ -95,7 +95,10 @@ def begin(settings: Settings, queues: Sequence[str]) -> None:
 def _go_on(watch: Watch, life: Heartbeat) -> None:
     pause = threading.Event()
     while not watch.is_deaf():
-        life.look()
+        try:
+            life.look()
+        except Exception:  # without this thread the worker would count as dead for ever
+            log.exception("heartbeat failed")
         pause.wait(1)
     log.error("worker is not consuming messages; exiting", looks=LOOKS)
     os._exit(DEAF)

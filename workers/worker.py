@@ -2,7 +2,10 @@
 
 import logging
 import warnings
+from collections.abc import Callable, Sequence
 
+import structlog
+from celery import Celery
 from celery.exceptions import SecurityWarning
 from celery.signals import worker_ready
 
@@ -10,7 +13,35 @@ from climate import log_setup, plugin
 from climate.configuration import cells
 from climate.settings import Settings
 from workers import celery_app, watchdog
+from workers.event_messages import BROKER_IS_AWAY
 from workers.tasks import WorkerContext, register
+
+log = structlog.get_logger(__name__)
+
+
+def begin(
+    app: Celery,
+    settings: Settings,
+    hosts: celery_app.Hosts,
+    queues: Sequence[str],
+    watch: Callable[[Settings, Sequence[str]], None] = watchdog.begin,
+) -> None:
+    """Begin to watch this worker, and request the first rounds of the services whose queues it reads.
+
+    The watch is first, because a worker without its heartbeats counts as dead. Without a broker the poller requests
+    the rounds later.
+    """
+    watch(settings, queues)
+    first: tuple[tuple[str, str, Sequence[object]], ...] = (
+        (celery_app.TEND, celery_app.compute_queue(hosts.compute), ()),
+        (celery_app.TEND_NETWORKS, celery_app.network_queue(hosts.network), (True,)),
+    )
+    try:
+        for task, queue, args in first:
+            if queue in queues:
+                celery_app.send(app, task, args, queue, expires=60)
+    except BROKER_IS_AWAY as error:
+        log.warning("first rounds not requested: broker unreachable", error=type(error).__name__)
 
 
 def main(settings: Settings, desk: WorkerContext | None = None) -> int:
@@ -30,16 +61,10 @@ def main(settings: Settings, desk: WorkerContext | None = None) -> int:
     names = [queue.name for queue in queues]
     app.conf.task_queues = queues
 
-    def begin(**_: object) -> None:
-        for task, queue in (
-            (celery_app.TEND, celery_app.compute_queue(hosts.compute)),
-            (celery_app.TEND_NETWORKS, celery_app.network_queue(hosts.network)),
-        ):
-            if queue in names:
-                celery_app.send(app, task, [True] if task == celery_app.TEND_NETWORKS else [], queue, expires=60)
-        watchdog.begin(settings, names)
+    def begin_when_ready(**_: object) -> None:
+        begin(app, settings, hosts, names)
 
-    worker_ready.connect(begin, weak=False)
+    worker_ready.connect(begin_when_ready, weak=False)
     worker = app.Worker(
         concurrency=settings.worker_processes,
         hostname=f"climate@{settings.service_host}",
