@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import httpx
 import psycopg
 
 from climate.compute.linux import netns
@@ -18,8 +19,14 @@ from tests.system.stack import Stack, await_so
 
 COMPUTE = "/compute/v2.1"
 LATEST = {"OpenStack-API-Version": "compute 2.79"}
-PATIENCE = 90.0
+PATIENCE = 300.0
 """Seconds until something that is asked for is there."""
+
+
+def _answer(by: Api, body: Mapping[str, Any]) -> httpx.Response | None:
+    """The answer to a boot; None where a busy machine asks to repeat it, and has changed nothing."""
+    answer = by.ask("POST", f"{COMPUTE}/servers", body, **LATEST)
+    return None if answer.status_code == 503 and "Retry-After" in answer.headers else answer
 
 
 @dataclass
@@ -46,7 +53,7 @@ class Region:
         body: dict[str, Any] = {"server": {**server, "max_count": count, "return_reservation_id": True}}
         if hints:
             body["OS-SCH-HNT:scheduler_hints"] = dict(hints)
-        answer = by.ask("POST", f"{COMPUTE}/servers", body, **LATEST)
+        answer = await_so(lambda: _answer(by, body), PATIENCE, "an answer to a boot")
         assert answer.status_code == 202, answer.text
         build = answer.json()["reservation_id"]
         listed = by.read(f"{COMPUTE}/servers?reservation_id={build}&limit=1000")["servers"]

@@ -13,7 +13,7 @@ from climate.sandbox.features import ProbeResult
 from climate.sandbox.topology import Lab
 from climate.settings import Settings
 from tests.netlab import guests
-from tests.netlab.stack import Region
+from tests.netlab.stack import PATIENCE, Region
 from tests.system.api_client import Api
 from tests.system.stack import Stack, await_so
 
@@ -29,7 +29,7 @@ def region(lab: Lab, home: Path, manager: str, more: Mapping[str, str] | None = 
     lab_command.furnish(home, ProbeResult(frozenset({"bwrap"})))
     try:
         stack.start()
-        await_so(lambda: _tended(lab, home, manager), 60, "the first look at the network host")
+        await_so(lambda: _tended(lab, home, manager), PATIENCE, "the first look at the network host")
         admin, member = Api(home, "climate"), Api(home, "climate-demo")
         yield Region(lab, stack, admin, member)
         admin.close()
@@ -59,8 +59,8 @@ def silent_until_woken(place: Region) -> None:
         assert guests.packets_from(place.host_of(sleeper), place.port(sleeper)) == 0
         assert list(processes.carrying({MARK: sleeper})) == []
         place.wake(sleeper)
-        await_so(lambda: place.reaches(awake, address), 60, "an answer of the one that was woken")
-        await_so(lambda: place.configured(sleeper) == address, 60, "the address that was promised")
+        await_so(lambda: place.reaches(awake, address), PATIENCE, "an answer of the one that was woken")
+        await_so(lambda: place.configured(sleeper) == address, PATIENCE, "the address that was promised")
         assert guests.packets_from(place.host_of(sleeper), place.port(sleeper)) > 0
     finally:
         place.delete(sleeper, awake)

@@ -8,7 +8,7 @@ from climate.compute.servers.interfaces.vif_plugging import netns_of
 from climate.sandbox import topology
 from climate.sandbox.topology import Lab
 from tests.netlab import guests, leftovers
-from tests.netlab.stack import Region
+from tests.netlab.stack import PATIENCE, Region
 from tests.netlab.stack_process import region, silent_until_woken
 from tests.system.stack import await_so
 
@@ -64,4 +64,4 @@ def test_a_lease_on_the_operators_bridges(place: Region) -> None:
     assert place.reaches(one, place.addresses(two)[0])
     place.end(lease["id"])
     place.await_nothing_left(before)
-    await_so(lambda: place.held_addresses() == 0, 60, "all addresses back in the pool")
+    await_so(lambda: place.held_addresses() == 0, PATIENCE, "all addresses back in the pool")

@@ -16,7 +16,7 @@ from climate.compute.linux import netns
 from climate.compute.servers.interfaces.vif_plugging import netns_of
 from climate.sandbox.topology import Lab
 from tests.netlab import guests, leftovers
-from tests.netlab.stack import COMPUTE, Region
+from tests.netlab.stack import COMPUTE, PATIENCE, Region
 from tests.netlab.stack_process import region, silent_until_woken
 from tests.system.api_client import Api
 from tests.system.stack import await_so
@@ -41,7 +41,7 @@ def test_a_lease_from_its_start_to_its_end_leaves_nothing(place: Region) -> None
     assert place.reaches(two, place.addresses(one)[0])
     place.end(lease["id"])
     place.await_nothing_left(before)
-    await_so(lambda: place.held_addresses() == 0, 60, "all addresses back in the pool")
+    await_so(lambda: place.held_addresses() == 0, PATIENCE, "all addresses back in the pool")
 
 
 def test_two_servers_on_two_hosts_reach_each_other_by_name_and_address(place: Region) -> None:
@@ -83,11 +83,11 @@ def test_a_server_that_stands_still_is_silent_and_keeps_its_addresses(
     (server,) = place.running("still")
     try:
         address, floating = place.addresses(server)[0], place.floating(server)["floating_ip_address"]
-        await_so(lambda: place.reached(floating), 60, "an answer from outside")
+        await_so(lambda: place.reached(floating), PATIENCE, "an answer from outside")
         for verb, status in ((quiet, still), (again, "ACTIVE")):
             assert place.member.ask("POST", f"{COMPUTE}/servers/{server}/action", {verb: None}).status_code == 202
-            await_so(lambda wanted=status: place.server(server)["status"] == wanted, 60, status)  # type: ignore[misc]
-            await_so(lambda up=status == "ACTIVE": place.reached(floating) is up, 60, f"the answer when {status}")  # type: ignore[misc]
+            await_so(lambda wanted=status: place.server(server)["status"] == wanted, PATIENCE, status)  # type: ignore[misc]
+            await_so(lambda up=status == "ACTIVE": place.reached(floating) is up, PATIENCE, f"the answer when {status}")  # type: ignore[misc]
         assert place.configured(server) == address
     finally:
         place.delete(server)
@@ -136,7 +136,7 @@ def test_fifty_servers_are_addressed_and_no_address_is_given_twice(
     lease = place.lease("fifty", hosts=4)
     place.await_lease(lease["id"], "ACTIVE")
     hints = {"reservation": lease["reservations"][0]["id"]}
-    await_so(lambda: place.held_addresses() == 0, 60, "all addresses back in the pool")
+    await_so(lambda: place.held_addresses() == 0, PATIENCE, "all addresses back in the pool")
     before, began = leftovers.seen(), time.monotonic()
     with ThreadPoolExecutor(16) as pool:
         counts = [4] * 2 + [3] * 14
@@ -155,7 +155,7 @@ def test_fifty_servers_are_addressed_and_no_address_is_given_twice(
     assert place.reaches(made[0], given[made[-1]])
     place.end(lease["id"])
     place.await_nothing_left(before)
-    await_so(lambda: place.held_addresses() == 0, 60, "all addresses back in the pool")
+    await_so(lambda: place.held_addresses() == 0, PATIENCE, "all addresses back in the pool")
 
 
 def test_running_servers_stay_connected_while_everything_is_started_anew(place: Region) -> None:
@@ -205,7 +205,7 @@ def running_dnsmasqs(home: str) -> list[int]:
 
 
 def test_what_cannot_be_had_is_refused_and_nothing_is_left(place: Region) -> None:
-    await_so(lambda: place.held_addresses() == 0, 60, "all addresses back in the pool")
+    await_so(lambda: place.held_addresses() == 0, PATIENCE, "all addresses back in the pool")
     image = place.member.read("/image/v2/images")["images"][0]["id"]
     server = {
         "name": "s",

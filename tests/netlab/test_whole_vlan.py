@@ -7,7 +7,7 @@ import pytest
 from climate.compute.servers.interfaces.vif_plugging import netns_of
 from climate.sandbox.topology import Lab
 from tests.netlab import guests, leftovers
-from tests.netlab.stack import Region
+from tests.netlab.stack import PATIENCE, Region
 from tests.netlab.stack_process import region, silent_until_woken
 from tests.system.stack import await_so
 
@@ -61,7 +61,7 @@ def test_a_lease_on_networks_of_its_project_leaves_nothing(place: Region) -> Non
     assert place.reaches(one, place.addresses(two)[0])
     place.end(lease["id"])
     place.await_nothing_left(before)
-    await_so(lambda: place.held_addresses() == 0, 60, "all addresses back in the pool")
+    await_so(lambda: place.held_addresses() == 0, PATIENCE, "all addresses back in the pool")
 
 
 def test_a_floating_address_leads_into_a_projects_network(place: Region) -> None:
