@@ -244,15 +244,13 @@ class Poller:
             for service_host, server_id in unfinished:
                 self._report_progress()
                 if service_host not in room:
-                    room[service_host] = self._room(service_host, up=up.get(service_host, True))
+                    room[service_host] = self._room(
+                        celery_app.compute_queue(service_host), up=up.get(service_host, True)
+                    )
                 # What finds no room is tried again, as every wake-up is.
                 room[service_host] -= 1
                 if room[service_host] >= 0:
                     celery_app.send(self.bell, celery_app.SERVE, [server_id], celery_app.compute_queue(service_host))
-
-    def _room(self, service_host: str, *, up: bool) -> int:
-        """Return how many more messages a compute service gets: few if it is down."""
-        return (MOST_UNREAD if up else UNHEARD) - self.waiting(celery_app.compute_queue(service_host))
 
     def _wake_for_calls(self) -> None:
         for host in wakeups.to_ring(self.deployment.compute):
@@ -268,14 +266,12 @@ class Poller:
             if not look.is_due:
                 return
             while waiting := builds.to_ring(self.deployment.compute):
-                for build_id in waiting:
-                    self._wake_for_build(build_id)
+                self._report_progress()
+                # What finds no room is tried again, as every wake-up is.
+                for build_id in waiting[: max(0, self._room(QUEUE, up=True))]:
+                    celery_app.send(self.bell, celery_app.BUILD, [build_id], QUEUE)
+                    self._report_progress()
             look.again = builds.are_open(self.deployment.compute)
-
-    def _wake_for_build(self, build_id: str) -> None:
-        self._report_progress()
-        if self._reads_messages(QUEUE, up=True):
-            celery_app.send(self.bell, celery_app.BUILD, [build_id], QUEUE)
 
     def wake_network_services(self) -> None:
         """Wake the network services for a heartbeat; each checks its whole host periodically."""
@@ -332,7 +328,11 @@ class Poller:
 
     def _reads_messages(self, queue: str, *, up: bool) -> bool:
         """Return whether a service reads its messages; those for a service that is down may wait for ever."""
-        return self.waiting(queue) < (MOST_UNREAD if up else UNHEARD)
+        return self._room(queue, up=up) > 0
+
+    def _room(self, queue: str, *, up: bool) -> int:
+        """Return how many more messages a queue gets: few if the service that reads it is down."""
+        return (MOST_UNREAD if up else UNHEARD) - self.waiting(queue)
 
     def wake_rounds(self) -> None:
         """Wake a worker for the rounds over hosts, and for those over external systems, while they may have work.
