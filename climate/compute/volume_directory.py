@@ -16,7 +16,7 @@ from pathlib import Path
 from threading import Event as Pause
 
 from climate.compute.errors import BadRequest, VirtError
-from climate.compute.linux import folder_removal
+from climate.compute.linux import folder_removal, processes
 
 GB = 1 << 30
 LOCAL = "local"
@@ -34,7 +34,6 @@ MOUNT_TRIES, MOUNT_PAUSE = 20, 0.5
 SERVICES = ".services"
 """Folder of a backend with a file for each service that uses it."""
 
-_OCTAL = re.compile(r"\\([0-7]{3})")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 _ID = re.compile(r"[0-9a-f-]{36}")
 
@@ -81,7 +80,7 @@ class Directory:
     def mounted(self) -> dict[str, Path]:
         """Return the volumes that are mounted here: id -> folder of the volume."""
         folders = {os.path.realpath(self.folder / name): self.folder / name for name in (*self.known(), UNRESERVED)}
-        places = [Path(place) for place in _mount_points() if os.path.basename(place) == DATA]
+        places = [Path(place) for place in processes.mount_points(os.getpid()) if os.path.basename(place) == DATA]
         return {
             place.parent.name: folders[str(place.parent.parent)] / place.parent.name
             for place in places
@@ -123,11 +122,6 @@ def machine(home: Path, service_host: str) -> str | None:
 
 def _marker(backend: Path, service_host: str) -> Path:
     return backend / SERVICES / service_host.replace("/", "_")
-
-
-def _mount_points() -> list[str]:
-    lines = Path("/proc/self/mountinfo").read_text(encoding="utf-8", errors="surrogateescape").splitlines()
-    return [_OCTAL.sub(lambda found: chr(int(found[1], 8)), line.split(" ")[4]) for line in lines]
 
 
 def data(home: Path) -> Path:

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import re
 import select
 import signal
 import subprocess
@@ -16,6 +17,9 @@ _STEP_SECONDS = 0.005
 
 STOPPED = frozenset("Tt")
 """The kernel's letters for a stopped process."""
+
+_OCTAL = re.compile(r"\\([0-7]{3})")
+"""A sign in a mount point that mountinfo spells by its number, such as a blank."""
 
 _PARENT, _SESSION = 1, 3
 _ORDINARY = (
@@ -240,3 +244,9 @@ def _asked(number: int) -> tuple[str, str] | None:
         ["/bin/ps", "-o", "stat=,lstart=", "-p", str(number)], capture_output=True, text=True, check=False
     ).stdout.split(maxsplit=1)
     return (answer[0][0], answer[1].strip()) if len(answer) == 2 else None
+
+
+def mount_points(number: int) -> list[str]:
+    """Return the mount points that the process of this number sees. Raise OSError if it has ended."""
+    lines = (_PROC / f"{number}/mountinfo").read_text(encoding="utf-8", errors="surrogateescape").splitlines()
+    return [_OCTAL.sub(lambda found: chr(int(found[1], 8)), line.split(" ")[4]) for line in lines]

@@ -216,8 +216,7 @@ def _own_root(home: Path, disk: Path) -> list[str]:
 
 def _bound(pid: processes.Pid) -> set[str]:
     """Return the ids of the volumes bound into a container."""
-    lines = Path(f"/proc/{pid.number}/mountinfo").read_text(encoding="utf-8", errors="replace").splitlines()
-    places = [Path(line.split(" ")[4]) for line in lines]
+    places = map(Path, processes.mount_points(pid.number))
     return {place.name for place in places if place.parent == Path("/", FOLDER)}
 
 
