@@ -54,10 +54,10 @@ def climate(runner: Runner, *words: str) -> list[dict[str, str]]:
         cwd=ROOT,
         capture_output=True,
         text=True,
-        timeout=90,
+        timeout=300,
         check=False,
     )
-    assert said.returncode == 0, said.stderr
+    assert said.returncode == 0, "\n".join([said.stderr, *runner.lines])
     answer = json.loads(said.stdout)
     return answer if isinstance(answer, list) else [answer]
 
@@ -65,10 +65,10 @@ def climate(runner: Runner, *words: str) -> list[dict[str, str]]:
 def test_a_lease_lives_on_stores_that_are_given(begin: Begin, urls: dict[str, str]) -> None:
     procfile = (ROOT / "Procfile").read_text(encoding="utf-8")
     runner = begin(procfile, environ=urls, first=FIRST)
-    runner.wait_for("^climate is ready at", seconds=90)
+    runner.wait_for("^climate is ready at", seconds=300)
     names = {psutil.Process(child.pid).name() for child in psutil.Process(runner.process.pid).children()}
 
-    created = climate(runner, "lease", "create", "by-url", "--hosts", "1", "--for", "1h", "--wait", "--timeout", "60s")
+    created = climate(runner, "lease", "create", "by-url", "--hosts", "1", "--for", "1h", "--wait", "--timeout", "240s")
     listed = climate(runner, "lease", "list")
 
     assert created[0]["status"] == "ACTIVE"
@@ -76,4 +76,4 @@ def test_a_lease_lives_on_stores_that_are_given(begin: Begin, urls: dict[str, st
     assert names.isdisjoint({"postgres", "valkey-server", "redis-server"})
     assert not (runner.home / "postgres").exists()
     assert not (runner.home / "valkey").exists()
-    assert runner.end(seconds=60) == 0
+    assert runner.end(seconds=120) == 0

@@ -51,8 +51,10 @@ PASSES = 2
 def conn(make_database: Callable[..., str], engine_template: str) -> Iterator[Connection]:
     engine = connect(make_database(engine_template), pool_size=1)
     with engine.begin() as made:
+        made.exec_driver_sql("SET LOCAL statement_timeout = 0")
         made.execute(SEED, {"zero": ZERO})
     with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as found:
+        found.exec_driver_sql("SET statement_timeout = 0")
         found.execute(text("VACUUM ANALYZE"))
     with engine.connect() as found:
         yield found
