@@ -203,9 +203,9 @@ class ProcessPipeline:
             if task is not None:
                 self.guarded("processing", partial(inbox.finish, self.compute, self.handlers, task, self))
             elif not self.stopping.is_set():
-                self._look(station, kind)
+                self._process(station, kind)
 
-    def _look(self, station: Station, kind: str) -> None:
+    def _process(self, station: Station, kind: str) -> None:
         if self.guarded("processing", lambda: inbox.work(self.compute, self.handlers, kind, self)):
             station.look()
 

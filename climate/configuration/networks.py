@@ -115,7 +115,7 @@ def wires(settings: Settings) -> Wires:
 def _linux(settings: Settings) -> Callable[[str | None], NetworkDriver]:
     folder = (settings.home / "networks").resolve()
 
-    def make(netns: str | None) -> NetworkDriver:
+    def create_driver(netns: str | None) -> NetworkDriver:
         # Imported late, because other processes need no such libraries.
         from climate.compute.network.linux.driver import LinuxNetwork
 
@@ -124,7 +124,7 @@ def _linux(settings: Settings) -> Callable[[str | None], NetworkDriver]:
         )
         return made
 
-    return make
+    return create_driver
 
 
 def check(settings: Settings) -> None:

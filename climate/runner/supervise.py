@@ -104,9 +104,9 @@ class Supervisor:
         for one in (hears, wakes):
             one.setblocking(False)
         self._selector.register(hears, selectors.EVENT_READ, lambda _: hears.recv(4096))
-        wanted = {signal.SIGINT: self._ask, signal.SIGTERM: self._ask, signal.SIGCHLD: _nothing}
+        wanted = {signal.SIGINT: self._on_stop_signal, signal.SIGTERM: self._on_stop_signal, signal.SIGCHLD: _nothing}
         if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
-            wanted[signal.SIGHUP] = self._ask
+            wanted[signal.SIGHUP] = self._on_stop_signal
         former = {number: signal.signal(number, handler) for number, handler in wanted.items()}
         waker = signal.set_wakeup_fd(wakes.fileno(), warn_on_full_buffer=False)
         try:
@@ -118,7 +118,7 @@ class Supervisor:
             hears.close()
             wakes.close()
 
-    def _ask(self, number: int, frame: object) -> None:
+    def _on_stop_signal(self, number: int, frame: object) -> None:
         now = time.monotonic()
         if self._asked_at is None:
             self._asked_at = now

@@ -163,7 +163,7 @@ def booted(pair: Pair, member: str, flavor: Flavor = SMALL, **wanted: Any) -> st
 
 def do(pair: Pair, server_id: str, *tasks: str) -> str:
     for task in tasks:
-        asking.ask(pair.here.compute, server_id, task)
+        asking.request_task(pair.here.compute, server_id, task)
         pair.here.settle()
     return pair.status(server_id)
 
@@ -203,7 +203,7 @@ def test_a_server_lives_through_everything_on_a_member_elsewhere(pair: Pair, tmp
     pair.here.settle()
     assert image_data.content_file(pair.here.compute, image_id).stat().st_size > 0
     assert "boot finished" in pair.driver.console(Guest(server_id, "", "sum"), None)
-    asking.ask(pair.here.compute, server_id, DELETE)
+    asking.request_task(pair.here.compute, server_id, DELETE)
     pair.here.settle()
     assert not (tmp_path / RACK / "servers" / server_id).exists()
     assert (processes(server_id), pair.here.count("compute_member_orders")) == (0, 0)
@@ -364,7 +364,7 @@ def test_a_server_that_loses_its_disk_says_so(pair: Pair) -> None:
 def test_a_report_waits_until_nothing_is_under_way_for_the_server(pair: Pair) -> None:
     server_id = booted(pair, "far")
     pair.fails()
-    asking.ask(pair.here.compute, server_id, PAUSE)
+    asking.request_task(pair.here.compute, server_id, PAUSE)
     pair.here.rings.rung.clear()
     sync_states.reconcile(pair.here.compute)
     assert actions(pair, server_id) == []
@@ -433,7 +433,7 @@ def test_services_that_share_the_folder_of_their_guests_leave_each_others_alone(
     for _ in range(2):
         pair.tend()
     assert (pair.status(server.id), processes(server.id)) == (ACTIVE, 1)
-    asking.ask(pair.here.compute, server.id, DELETE)
+    asking.request_task(pair.here.compute, server.id, DELETE)
     pair.here.settle()
     assert processes(server.id) == 0
 
@@ -441,7 +441,7 @@ def test_services_that_share_the_folder_of_their_guests_leave_each_others_alone(
 def test_a_server_that_is_deleted_leaves_no_process_on_a_member_that_shares_its_disk(pair: Pair) -> None:
     share_disks(pair)
     server_id = booted(pair, "far")
-    asking.ask(pair.here.compute, server_id, DELETE)
+    asking.request_task(pair.here.compute, server_id, DELETE)
     pair.here.settle()
     assert processes(server_id) == 0
     assert not (pair.rack.home / "servers" / server_id).exists()

@@ -122,6 +122,6 @@ def test_the_network_service_takes_them_over_and_a_server_goes_as_any_other(kept
         network_service.run_round(compute)
     assert rows(kept, "SELECT DISTINCT host, injected FROM compute_networks") == [("service-1", True)]
     assert wire.serving == {}, "flat: somebody else does it"
-    actions.ask(compute, SERVERS[0], DELETE)
+    actions.request_task(compute, SERVERS[0], DELETE)
     assert rows(kept, "SELECT server_id::text FROM compute_addresses WHERE server_id IS NOT NULL") == [(SERVERS[1],)]
     assert rows(kept, "SELECT server_id::text FROM compute_vifs") == [(SERVERS[1],)]

@@ -106,10 +106,10 @@ def _reserved_at(wanted: ServerRequest) -> Make:
 def _reserve(wanted: ServerRequest, offered: Offered | None = None) -> Server:
     made: list[Server] = []
 
-    def make(server_id: str) -> None:
+    def reserve_server(server_id: str) -> None:
         made.append(compute_boot.reserve(compute(), wanted.request, server_id, offered))
 
-    leased_boot.reserve(climate(), caller(), wanted.lease_params, make)
+    leased_boot.reserve(climate(), caller(), wanted.lease_params, reserve_server)
     return made[0]
 
 
@@ -149,7 +149,7 @@ def delete(server_id: str) -> tuple[str, int]:
     """Delete a server, which is listed until that is done.  The lease of a reserved server ends with it."""
     validation.may_write()
     reserved_servers.give_up(server_id)
-    server_operations.ask(compute(), who(server_id), DELETE)
+    server_operations.request_task(compute(), who(server_id), DELETE)
     return "", 204
 
 

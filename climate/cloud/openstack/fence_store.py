@@ -64,5 +64,5 @@ def _expired_servers(remote: Remote, seen: Look, token: int) -> Changes:
     """Return the changes that forget deleted servers: of a few, others with each token."""
     known = fencing.servers(seen.book)
     start = token % len(known) if known else 0
-    gone = [each for each in (known[start:] + known[:start])[:LOOKED_FOR] if servers.look(remote, each) is None]
+    gone = [each for each in (known[start:] + known[:start])[:LOOKED_FOR] if servers.find(remote, each) is None]
     return {key: None for each in gone for key in fencing.dropping(seen.book, fencing.of_server(each))}

@@ -32,7 +32,7 @@ def grant(remote: Remote, capacity: Capacity, token: int) -> None:
     cannot create.
     """
     _check_affinity(capacity)
-    seen, result = _look(remote, capacity.pool, token)
+    seen, result = _read_grant(remote, capacity.pool, token)
     _check_hosts(seen, capacity, token)
     fence_store.fence_pool(remote, seen, capacity.pool, token)
     result = result or aggregates.ensure(remote, seen, capacity.pool)
@@ -49,7 +49,7 @@ def grant(remote: Remote, capacity: Capacity, token: int) -> None:
     is_counted = slots.are_counted(remote)
     if is_counted:
         slots.offer(remote, capacity.pool, {**capacity.slots, **dict.fromkeys(former, 0)})
-    flavors.make(remote, capacity, slots.class_of(capacity.pool) if is_counted else None)
+    flavors.create(remote, capacity, slots.class_of(capacity.pool) if is_counted else None)
     for one in projects:
         flavors.admit(remote, capacity.pool, one)
     for one in expelled:
@@ -58,7 +58,7 @@ def grant(remote: Remote, capacity: Capacity, token: int) -> None:
 
 def close(remote: Remote, name: str, token: int) -> None:
     """Refuse further boots on shared capacity; do nothing if there is none."""
-    seen, result = _look(remote, name, token)
+    seen, result = _read_grant(remote, name, token)
     if result is not None:
         fence_store.fence_pool(remote, seen, name, token)
         _shut(remote, result)
@@ -66,7 +66,7 @@ def close(remote: Remote, name: str, token: int) -> None:
 
 def revoke(remote: Remote, name: str, token: int) -> None:
     """Delete the flavor and the aggregate. Close the capacity before the check for servers."""
-    seen, result = _look(remote, name, token)
+    seen, result = _read_grant(remote, name, token)
     fence_store.fence_pool(remote, seen, name, token)
     if result is None:
         return
@@ -94,8 +94,8 @@ def other_servers(remote: Remote, seen: Look, host: str) -> list[Body]:
     return [each for each in servers.on(remote, [host]) if each["flavor"].get("original_name") not in here]
 
 
-def _look(remote: Remote, name: str, token: int) -> tuple[Look, Pool | None]:
-    seen = aggregates.look(remote)
+def _read_grant(remote: Remote, name: str, token: int) -> tuple[Look, Pool | None]:
+    seen = aggregates.read_state(remote)
     if name in KEPT or name == BOOK:
         raise Refused(f"no capacity is granted for the pool {name}")
     fencing.check(seen.book, [fencing.of_pool(name)], token)

@@ -78,12 +78,12 @@ class Elsewhere:
         """
         seconds = min(self.answer_seconds, most)
         with self.engine.begin() as conn:
-            order = rows.ask(conn, service, verb, said, self.now(conn), seconds)
+            order = rows.add_order(conn, service, verb, said, self.now(conn), seconds)
         self.ring()
         deadline = time.monotonic() + seconds
         while True:
             with reading(self.engine) as conn:
-                begun, done, answer, error = rows.look(conn, order)
+                begun, done, answer, error = rows.read_order(conn, order)
             if done:
                 break
             if time.monotonic() > deadline and (begun or self._withdraw(order)):

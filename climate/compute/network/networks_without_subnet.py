@@ -61,7 +61,7 @@ def draw(conn: Connection, drawn: Drawn) -> Outline:
         raise BadRequest(f"There is no network manager {drawn.manager!r}, only {', '.join(MANAGERS)}")
     network_rows.taken(conn)
     _check(conn, drawn)
-    return rows.make(conn, asdict(drawn))
+    return rows.create(conn, asdict(drawn))
 
 
 def _check(conn: Connection, drawn: Drawn) -> None:

@@ -35,7 +35,7 @@ def get(compute: Compute, server_id: str, project_id: str | None = None) -> Serv
         return _own(servers.get(conn, server_id), server_id, project_id)
 
 
-def ask(
+def request_task(
     compute: Compute,
     server_id: str,
     task: str,

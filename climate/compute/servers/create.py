@@ -149,7 +149,7 @@ def _with_addresses(compute: Compute, build: _Build, spec: Spec) -> list[Server]
     with compute.engine.begin() as conn:
         wanted = _address_request(compute, conn, build)
         prepared = address_requests.prepare(conn, compute, wanted)
-    granted = tuple(address_requests.ask(compute, compute.network_queue, prepared))
+    granted = tuple(address_requests.request_addresses(compute, compute.network_queue, prepared))
     ready = replace(build, server_ids=wanted.server_ids, granted=granted)
     used: set[str] = set()
     try:

@@ -51,7 +51,7 @@ def gather(compute: Compute, request: ChildRequest, wanted: ServerFilter) -> Gat
     there = routing.children(compute)
     asked = _concerned(there.asked, placed, wanted)
     result = Gathered(silent=_concerned(there.silent, placed, wanted))
-    for zone, outcome in zip(asked, routing.ask(compute, [(zone, request) for zone in asked]), strict=True):
+    for zone, outcome in zip(asked, routing.send(compute, [(zone, request) for zone in asked]), strict=True):
         entries = _entries(outcome)
         if entries is None:
             result.silent.append(zone)

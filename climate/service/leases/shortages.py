@@ -40,7 +40,7 @@ def explained(climate: Climate) -> Iterator[None]:
         yield
     except BARE as bare:
         if isinstance(bare, Short) and bare.shortage is not None:  # nothing is left to read
-            raise NotEnoughHosts(_say(bare.shortage, bare.wanted)) from None
+            raise NotEnoughHosts(_message(bare.shortage, bare.wanted)) from None
         raise run(climate, explanation, bare) from None
 
 
@@ -48,7 +48,7 @@ def explanation(conn: Connection, error: ClimateError) -> ClimateError:
     """Return a bare shortage with what is free and when it would fit; other errors as they are."""
     match error:
         case Short():
-            return NotEnoughHosts(_say(error.shortage or hosts.shortage(conn, error.wanted), error.wanted))
+            return NotEnoughHosts(_message(error.shortage or hosts.shortage(conn, error.wanted), error.wanted))
         case Unmatchable():
             return joint_shortages.explained(conn, error)
         case Cramped():
@@ -72,7 +72,7 @@ def of_the_cloud() -> Iterator[None]:
         raise Unavailable(f"The cloud cannot do this now: {error}") from error
 
 
-def _say(shortage: Shortage, wanted: HostRequest) -> str:
+def _message(shortage: Shortage, wanted: HostRequest) -> str:
     message = (
         f"Not enough hosts available: {wanted.least} wanted, {shortage.matching} match, {shortage.free} of them free"
     )

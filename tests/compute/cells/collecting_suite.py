@@ -117,7 +117,7 @@ class CollectingSuite:
     def test_silent_cell_is_named_and_its_late_answer_dropped(self, tree: Cells) -> None:
         top = tree.compute("top")
         tree.silence("leaf")
-        asked = collecting.ask(top, "name", {}, seconds=PATIENCE)
+        asked = collecting.broadcast_call(top, "name", {}, seconds=PATIENCE)
         with tree.working():
             await_answers(top, asked, len(tree.below) - 1)
         found = collecting.wait(top, asked, 0)
@@ -133,7 +133,7 @@ class CollectingSuite:
             children = text("UPDATE compute_cells SET children = CAST(:told AS jsonb) WHERE name = 'right'")
             conn.execute(children, {"told": '[{"name": "leaf", "children": []}]'})
         tree.silence("right")
-        asked = collecting.ask(top, "name", {}, seconds=PATIENCE)
+        asked = collecting.broadcast_call(top, "name", {}, seconds=PATIENCE)
         with tree.working():
             await_answers(top, asked, len(tree.below) - 2)
         found = collecting.wait(top, asked, 0)

@@ -176,7 +176,7 @@ def test_a_machine_leaves_a_member_in_maintenance_for_another_service_and_comes_
     assert [one for one in sealed if '"key"' in one] == []
     assert bool(sealed) is isinstance(pair.qemu(pair.rack), DriverAfar)
     assert pair.here.drift() == []
-    actions.ask(pair.here.compute, server.id, STOP)
+    actions.request_task(pair.here.compute, server.id, STOP)
     pair.here.settle()
     assert pair.here.compute.driver.states() == {server.id: State.DEAD}
 

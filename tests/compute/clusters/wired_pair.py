@@ -98,7 +98,7 @@ class WiredPair:
 
     def do(self, server: Server, *tasks: str) -> None:
         for task in tasks:
-            actions.ask(self.here.compute, server.id, task)
+            actions.request_task(self.here.compute, server.id, task)
             self.here.settle()
 
 

@@ -99,7 +99,7 @@ class Books:
         return made
 
     def delete(self, server_id: str) -> None:
-        actions.ask(self.compute, server_id, DELETE)
+        actions.request_task(self.compute, server_id, DELETE)
         self.place.settle()
 
     def vifs(self, server_id: str) -> list[Vif]:

@@ -73,5 +73,5 @@ def test_the_last_decision_is_carried_out_with_its_token(room: Machines) -> None
 
 def test_jobs_that_only_look_read_no_decisions(room: Machines) -> None:
     job = decided(room, 1, OFF)
-    seen = [one for part in parallel_requests.ask(room.climate, [Job(job.place, job.supply)]) for one in part]
+    seen = [one for part in parallel_requests.run_jobs(room.climate, [Job(job.place, job.supply)]) for one in part]
     assert [(one.state, one.error) for one in seen] == [(ON, "")]

@@ -345,7 +345,7 @@ def test_a_host_in_use_that_somebody_switches_off_has_failed_and_its_lease_gets_
     room.by_itself(first, OFF)
     for _ in range(5):
         room.pass_(30, step=30)
-        failures.look(room.climate)
+        failures.check(room.climate)
         healing.heal_all(room.climate)
         run_due(room.climate)
     healed = get(room.climate, lease)
@@ -363,7 +363,7 @@ def test_an_allocated_host_that_an_admin_switches_off_has_failed_too(room: Machi
     room.pass_(60)
     assert (room.place(first).pool, room.place(first).on) == (Pool.LENT, False)
     for _ in range(3):
-        failures.look(room.climate)
+        failures.check(room.climate)
         clock.forward(seconds=60)
     healing.heal_all(room.climate)
     assert room.place(first).pool is Pool.FAILED
@@ -437,5 +437,5 @@ def test_a_host_that_dies_soon_after_it_has_come_up_has_failed_as_soon_as_any_ot
     room.by_itself(first, OFF)
     for _ in range(4):
         room.pass_(30, step=30)
-        failures.look(room.climate)
+        failures.check(room.climate)
     assert room.place(first).pool is Pool.FAILED

@@ -70,7 +70,7 @@ class Look:
         return [name for name, pool in self.pools.items() if host in pool.hosts]
 
 
-def look(remote: Remote) -> Look:
+def read_state(remote: Remote) -> Look:
     """Read the present state. Names are read first, so that a host deleted meanwhile is known by its aggregates."""
     names = hosts.names(remote)
     result = [_pool(each, names) for each in remote.get("/os-aggregates")["aggregates"]]

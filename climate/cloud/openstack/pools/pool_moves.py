@@ -26,7 +26,7 @@ def members(seen: Look) -> Mapping[str, frozenset[str]]:
 
 def enrol(remote: Remote, host: str, token: int) -> None:
     """Add a host to the reservation pool; check for servers again afterwards, since they may arrive meanwhile."""
-    seen = aggregates.look(remote)
+    seen = aggregates.read_state(remote)
     if host not in seen.names.services:
         raise Refused(f"there is no host {host}")
     subject = [fencing.of_host(host)]
@@ -53,7 +53,7 @@ def _join_free(remote: Remote, seen: Look, host: str, free: Pool) -> None:
 
 def withdraw(remote: Remote, host: str, token: int) -> None:
     """Return a host of the reservation pool to the ordinary scheduler."""
-    seen = aggregates.look(remote)
+    seen = aggregates.read_state(remote)
     subject = [fencing.of_host(host)]
     fencing.check(seen.book, subject, token)
     pool = seen.of(host)
@@ -70,7 +70,7 @@ def lend(remote: Remote, name: str, projects: Sequence[str], hosts: Sequence[str
 
     `marks` is the metadata that BlazarFilter reads: with it, preemptible servers leave the hosts first.
     """
-    seen = aggregates.look(remote)
+    seen = aggregates.read_state(remote)
     _check(seen, name, hosts, token)
     for host in hosts:
         if host not in seen.names.services:
@@ -115,7 +115,7 @@ def _evict(remote: Remote, hosts: Sequence[str]) -> None:
 
 def close(remote: Remote, name: str, token: int) -> None:
     """Refuse further boots in a pool."""
-    seen = aggregates.look(remote)
+    seen = aggregates.read_state(remote)
     pool = seen.pools.get(name)
     _check(seen, name, pool.hosts if pool else (), token)
     if pool is not None:
@@ -125,7 +125,7 @@ def close(remote: Remote, name: str, token: int) -> None:
 
 def take_back(remote: Remote, name: str, hosts: Sequence[str], token: int, to: str | None) -> None:
     """Move a pool's hosts to a KEPT pool or to none, and delete it. Close it before the check for servers."""
-    seen = aggregates.look(remote)
+    seen = aggregates.read_state(remote)
     pool = seen.pools.get(name)
     inside = sorted(pool.hosts) if pool else []
     held = {*inside, *(host for host in hosts if seen.of(host) == FREEPOOL)}
@@ -148,7 +148,7 @@ def take_back(remote: Remote, name: str, hosts: Sequence[str], token: int, to: s
 
 def place(remote: Remote, host: str, to: str | None, token: int) -> None:
     """Move one host to a KEPT pool, an existing lease pool, or none; complete an interrupted move."""
-    seen = aggregates.look(remote)
+    seen = aggregates.read_state(remote)
     if host not in seen.names.services:
         raise Refused(f"there is no host {host}")
     if to is not None and to not in KEPT and (to == BOOK or not _is_lent(seen, to)):

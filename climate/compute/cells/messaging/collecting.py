@@ -54,7 +54,7 @@ def collect(
     cells are not enabled, BadMessage for arguments that are not JSON.
     """
     limit = compute.cells.call_timeout if seconds is None else seconds
-    asked = ask(compute, method, kwargs, direction, run_locally=run_locally, seconds=limit)
+    asked = broadcast_call(compute, method, kwargs, direction, run_locally=run_locally, seconds=limit)
     return wait(compute, asked, limit)
 
 
@@ -70,7 +70,7 @@ class Asked:
     """Neighbours that were asked, and the cells known to be behind them."""
 
 
-def ask(
+def broadcast_call(
     compute: Compute,
     method: str,
     kwargs: Mapping[str, object],

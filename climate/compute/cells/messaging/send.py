@@ -87,10 +87,10 @@ def call(compute: Compute, target: str, method: str, kwargs: Mapping[str, object
     the setting cells_call_timeout).
     """
     limit = compute.cells.call_timeout if seconds is None else seconds
-    return wait(compute, ask(compute, target, method, kwargs, limit), limit)
+    return wait(compute, start_call(compute, target, method, kwargs, limit), limit)
 
 
-def ask(compute: Compute, target: str, method: str, kwargs: Mapping[str, object], seconds: float) -> str:
+def start_call(compute: Compute, target: str, method: str, kwargs: Mapping[str, object], seconds: float) -> str:
     """Send the message of a call; return its uuid for `wait`."""
     options = compute.cells
     if not options.enabled:

@@ -76,7 +76,7 @@ def delete_everywhere(context: CellContext, message: Message, kwargs: Args) -> N
     if kwargs.get("delete_type") not in (HARD, SOFT):
         raise BadMessage(f"delete_type must be {HARD} or {SOFT}, got {str(kwargs.get('delete_type'))[:40]!r}")
     with suppress(NotFound):
-        actions.ask(context.compute, server_id, DELETE, by=_by(kwargs))
+        actions.request_task(context.compute, server_id, DELETE, by=_by(kwargs))
 
 
 def sync_instances(context: CellContext, message: Message, kwargs: Args) -> None:

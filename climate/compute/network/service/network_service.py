@@ -227,11 +227,11 @@ def _unchanged(compute: Compute, driver: NetworkDriver, wanted: DesiredState) ->
     """Return the networks that are served correctly."""
     asked: list[Served] = []
 
-    def ask(network: Network) -> None:
+    def add_request(network: Network) -> None:
         made = _served(compute, network, wanted)
         asked.extend([made] if made is not None else [])
 
-    one_by_one.each(WORK, wanted.networks, ask, lambda network: network.label)
+    one_by_one.each(WORK, wanted.networks, add_request, lambda network: network.label)
     unchanged = _found(partial(driver.unchanged, asked), "checking all networks of this host", compute)
     return {network.id: network for network in wanted.networks if network.id in (unchanged or ())}
 

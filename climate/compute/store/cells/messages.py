@@ -237,14 +237,14 @@ def wait_for(engine: Engine, uuid: str, seconds: float, enough: Callable[[Respon
         conn.exec_driver_sql(f"LISTEN {ANSWERS}")
         try:
             while not enough(result := fetch(conn, uuid)) and (left := until - monotonic()) > 0:
-                _heard(conn, uuid, min(left, LOOK_AGAIN))
+                _wait_for_notification(conn, uuid, min(left, LOOK_AGAIN))
             forget(conn, uuid)
             return result
         finally:
             conn.exec_driver_sql(f"UNLISTEN {ANSWERS}")
 
 
-def _heard(conn: Connection, uuid: str, seconds: float) -> None:
+def _wait_for_notification(conn: Connection, uuid: str, seconds: float) -> None:
     """Wait until the message was answered, or the time is over."""
     for heard in conn.connection.driver_connection.notifies(timeout=seconds):  # type: ignore[union-attr]
         if heard.payload == uuid:

@@ -142,7 +142,7 @@ def lock(conn: Connection, port_id: str, project_id: str | None = None) -> Port 
     return next(iter(listed(conn, {"port_id": port_id})), None) if found is not None else None
 
 
-def make(conn: Connection, port: PortRow) -> bool:
+def create(conn: Connection, port: PortRow) -> bool:
     """Insert a port; False if another has its MAC."""
     values = {name: getattr(port, name) for name in PortRow.__slots__}
     new = insert(vifs).values(values).on_conflict_do_nothing(index_elements=["mac"]).returning(vifs.c.id)

@@ -133,7 +133,7 @@ class Ledger:
     def put(self, entry: Entry) -> None:
         """Write an entry durably and atomically."""
         path = self._path(entry.guest.id)
-        self._make()
+        self._create_folder()
         draft = path.with_suffix(".new")
         with draft.open("w", encoding="utf-8") as file:
             json.dump(_written(entry), file)
@@ -161,7 +161,7 @@ class Ledger:
 
     @contextmanager
     def _lock(self, name: str, *, wait: bool = True) -> Iterator[bool]:
-        self._make()
+        self._create_folder()
         handle = os.open(self.folder / f"{name}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             try:
@@ -173,7 +173,7 @@ class Ledger:
         finally:
             os.close(handle)
 
-    def _make(self) -> None:
+    def _create_folder(self) -> None:
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
 
     def _path(self, server_id: str) -> Path:

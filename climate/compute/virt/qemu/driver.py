@@ -267,7 +267,7 @@ class QemuDriver:
         if disk.exists():
             disks.grow(program_path(DISK_PROGRAM), disk, guest.disk_gb)
         else:
-            disks.make(program_path(DISK_PROGRAM), image_of(guest), disk, guest.disk_gb, self.work_seconds)
+            disks.build(program_path(DISK_PROGRAM), image_of(guest), disk, guest.disk_gb, self.work_seconds)
         network_devices.write_file(home, guest)
         if memory is None:  # a resumed guest has parts of its config drive in memory, so the drive must not change
             config_drive.write_disk(home, guest)

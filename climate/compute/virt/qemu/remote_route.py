@@ -56,7 +56,7 @@ class RouteBetweenMachines:
         return self._says(BEGUN)
 
     def begin(self) -> None:
-        self._say(BEGUN)
+        self._announce(BEGUN)
 
     def copy_disks(self, ours: qmp.Monitor) -> None:
         for node in self.disks:
@@ -76,7 +76,7 @@ class RouteBetweenMachines:
 
     def arrived(self, deadline: float) -> None:
         """Record the confirmation of the target's QEMU, because the source's QEMU ends next."""
-        self._say(ARRIVED)
+        self._announce(ARRIVED)
 
     def go_on(self) -> None:
         if not self._says(ARRIVED):
@@ -93,7 +93,7 @@ class RouteBetweenMachines:
             return (self.home / name).read_text(encoding="ascii") == self.credentials.token
         return False
 
-    def _say(self, name: str) -> None:
+    def _announce(self, name: str) -> None:
         draft = self.home / f"{name}.new"
         draft.write_text(self.credentials.token, encoding="ascii")
         draft.replace(self.home / name)

@@ -76,10 +76,10 @@ def place(compute: Compute, request: BootRequest, order: Order, way: Way, make: 
     item = plan.read(opened.item)
     if isinstance(item, ChildItem):
         return _forwarded(compute, request, replace(order, blob=item.child_blob), (item, opened, way))
-    return _made(compute, request, order, (item, opened, make))
+    return _create_server(compute, request, order, (item, opened, make))
 
 
-def _made(compute: Compute, request: BootRequest, order: Order, what: tuple[LocalItem, Opened, Make]) -> str:
+def _create_server(compute: Compute, request: BootRequest, order: Order, what: tuple[LocalItem, Opened, Make]) -> str:
     """Return the id of the server, created on the offered node."""
     item, opened, make = what
 
@@ -148,7 +148,7 @@ def send_all(compute: Compute, requests: Sequence[tuple[ChildZone, ChildRequest]
         return [not_sent(str(sealed_for_good), repeated=repeated) for _ in requests]
     if compute.zones.client is None:
         return [not_sent("This zone does not talk to others", repeated=repeated) for _ in requests]
-    answers = routing.ask(compute, [(opened[zone.id], request) for zone, request in requests])
+    answers = routing.send(compute, [(opened[zone.id], request) for zone, request in requests])
     for (zone, _), answer in zip(requests, answers, strict=True):
         if isinstance(answer, ChildError):
             log.warning("child zone did not accept an order", zone=zone.id, reason=str(answer))

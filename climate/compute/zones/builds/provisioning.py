@@ -297,7 +297,7 @@ def _boot_here(work: _Work, numbers: Sequence[int], destination: str | None) -> 
 def _decide(work: _Work, chosen: Selection) -> None:
     """Record the answers of all zones, as an explanation of the placement."""
     trail: dict[str, object] = {key: value for key, value in chosen.trail.items() if key not in ("picks", "more_picks")}
-    trail |= {"zones": selection.plain(chosen.reports), "plan": [_told(item) for item in chosen.plan[:PLANNED]]}
+    trail |= {"zones": selection.plain(chosen.reports), "plan": [_report_entry(item) for item in chosen.plan[:PLANNED]]}
     with work.compute.engine.begin() as conn:
         work.check(conn)
         now = work.compute.now(conn)
@@ -305,7 +305,7 @@ def _decide(work: _Work, chosen: Selection) -> None:
         rows.report(conn, work.build.id, {**work.build.report, "zones": trail["zones"]})
 
 
-def _told(item: PlanItem) -> Mapping[str, object]:
+def _report_entry(item: PlanItem) -> Mapping[str, object]:
     if isinstance(item, ChildItem):
         return {"weight": item.weight, "raw_weight": item.raw_weight, "zone_id": item.child_zone}
     return {"weight": item.weight, "host": item.hostname, "node": item.nodename}

@@ -109,7 +109,7 @@ def _take_back(compute: Compute, request: BootRequest, state: BuildState) -> Non
         server_id = item.server_id or ""
         try:
             if item.zone_id is None:
-                server_operations.ask(compute, Requester(server_id, None, by), DELETE)
+                server_operations.request_task(compute, Requester(server_id, None, by), DELETE)
             else:
                 routing.forward(compute, server_id, ChildRequest("DELETE", f"/servers/{server_id}"), None)
         except ComputeError as error:

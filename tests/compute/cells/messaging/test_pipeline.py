@@ -186,7 +186,7 @@ def test_message_that_is_sent_on_costs_one_statement(cells: Tree, hands: Hands) 
 
 
 def test_response_costs_one_statement_where_it_is_awaited(cells: Tree, hands: Hands) -> None:
-    asked = messaging.ask(cells["right"], "right!leaf", "note", {"number": 1}, 60)
+    asked = messaging.start_call(cells["right"], "right!leaf", "note", {"number": 1}, 60)
     outbox.send(cells["right"], cells.transport, "leaf")
     inbox.receive(cells["leaf"], cells.transport, cells.transport.receive("leaf"))
     inbox.work(cells["leaf"], cells.handlers, TARGETED)
