@@ -46,7 +46,7 @@ from climate.store.leases.due_events import Cursor
 from climate.store.leases.event_claims import CHANNEL, ROUNDS
 from workers import celery_app, rounds, zone_polls
 from workers.event_messages import BROKER_IS_AWAY, EventMessages
-from workers.work_listener import News
+from workers.work_listener import PendingKinds
 
 log = structlog.get_logger(__name__)
 
@@ -123,7 +123,7 @@ class Poller:
     """Time of the last message for the rounds over hosts."""
     rounds_asked: threading.Event = field(default_factory=threading.Event)
     """Set if a transaction has asked for the rounds over hosts, or may have."""
-    news: News = field(default_factory=News)
+    news: PendingKinds = field(default_factory=PendingKinds)
     """Flags for builds over zones and children, so that nothing is read while there are none."""
 
     @cached_property

@@ -248,7 +248,7 @@ class BundledCloud:
 
     def snapshot(self, server_id: str, image: str, token: int, occasion: str = "") -> None:
         with _translated_errors():
-            made = actions.snapshot(self.compute, server_id, image, once=actions.Once(token, occasion))
+            made = actions.snapshot(self.compute, server_id, image, once=actions.IdempotentAction(token, occasion))
             if not actions.is_made(self.compute, made):
                 raise NotYet(f"server {server_id} is still being saved as an image")
 

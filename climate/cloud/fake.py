@@ -25,7 +25,7 @@ from climate.cloud import (
     NotYet,
     Refused,
 )
-from climate.cloud.fake_state import FakeAddress, Pretence
+from climate.cloud.fake_state import FakeAddress, InMemoryCloud
 from climate.cloud.volumes import CloudStorage, CloudVolume, VolumeOrder
 from climate.database.connections import Insert, Query
 
@@ -36,7 +36,7 @@ def host(name: str, *, vcpus: int = 8, memory_mb: int = 32768, local_gb: int = 2
 
 
 @dataclass
-class FakeCloud(Pretence):
+class FakeCloud(InMemoryCloud):
     """In-memory implementation of the cloud interface."""
 
     def find_hosts(self, name: str) -> Sequence[CloudHost]:

@@ -42,7 +42,7 @@ class FakeAddress:
 
 
 @dataclass
-class Pretence:
+class InMemoryCloud:
     """In-memory hosts, pools and servers. Thread-safe; controls set by a test apply at the next call."""
 
     hosts: dict[str, CloudHost] = field(default_factory=dict)

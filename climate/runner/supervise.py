@@ -17,7 +17,7 @@ from climate.runner.console import Console, Lines
 from climate.runner.reaper_pipe import Lifeline
 
 
-class GaveUp(Exception):
+class StackFailed(Exception):
     """Raised if the stack cannot continue; the message says why."""
 
 
@@ -52,7 +52,7 @@ class Supervisor:
         pause = 0.02
         while not done():
             if time.monotonic() > deadline:
-                raise GaveUp(f"{what} took longer than {seconds:g} s")
+                raise StackFailed(f"{what} took longer than {seconds:g} s")
             self.turn(pause)
             pause = min(pause * 1.5, 0.25)
 
@@ -62,7 +62,7 @@ class Supervisor:
         self.wait_for(lambda: not child.alive, seconds, program.name)
         self._children.remove(child)
         if child.result:
-            raise GaveUp(f"{child.name} {child.ended}")
+            raise StackFailed(f"{child.name} {child.ended}")
 
     def serve(self) -> NoReturn:
         """Supervise the children until Stopped or GaveUp."""
@@ -134,7 +134,7 @@ class Supervisor:
         try:
             file = child.begin(time.monotonic())
         except (OSError, subprocess.SubprocessError) as error:
-            raise GaveUp(f"{child.name} cannot be started: {error}") from None
+            raise StackFailed(f"{child.name} cannot be started: {error}") from None
         self._selector.register(file, selectors.EVENT_READ, partial(self._read, child, Lines(file)))
         if child.process:
             self._lifeline.began(child.process.pid, child.program)
@@ -171,7 +171,7 @@ class Supervisor:
     def _mourn(self, child: Child) -> None:
         lives_on = child.died(time.monotonic(), self._patience, ready=self.ready)
         if not lives_on:
-            raise GaveUp(f"{child.name} {child.ended} too often")
+            raise StackFailed(f"{child.name} {child.ended} too often")
         why = f"; the disk of {child.program.data} is full, free some space" if child.is_out_of_space else ""
         self._console.say(f"{child.name} {child.ended}{why}; restarting it")
 

@@ -17,7 +17,7 @@ from climate.cloud.openstack.pools.aggregates import (
     OWNER,
     RESERVATION,
     TENANT,
-    Look,
+    AggregateState,
     Pool,
 )
 
@@ -88,13 +88,13 @@ def used_by(remote: Remote, name: str) -> list[Body]:
     return [each for each in result if each["flavor"].get("original_name") == flavors.name_of(name)]
 
 
-def other_servers(remote: Remote, seen: Look, host: str) -> list[Body]:
+def other_servers(remote: Remote, seen: AggregateState, host: str) -> list[Body]:
     """Return the servers on a host, except those that use shared capacity there."""
     here = {flavors.name_of(name) for name, pool in seen.grants.items() if host in pool.hosts}
     return [each for each in servers.on(remote, [host]) if each["flavor"].get("original_name") not in here]
 
 
-def _read_grant(remote: Remote, name: str, token: int) -> tuple[Look, Pool | None]:
+def _read_grant(remote: Remote, name: str, token: int) -> tuple[AggregateState, Pool | None]:
     seen = aggregates.read_state(remote)
     if name in KEPT or name == BOOK:
         raise Refused(f"no capacity is granted for the pool {name}")
@@ -108,7 +108,7 @@ def _check_affinity(capacity: Capacity) -> None:
         raise Refused("this cloud supports neither anti-affinity of a reservation, nor affinity over several hosts")
 
 
-def _check_hosts(seen: Look, capacity: Capacity, token: int) -> None:
+def _check_hosts(seen: AggregateState, capacity: Capacity, token: int) -> None:
     hosts = sorted(capacity.slots)
     for host in hosts:
         if host not in seen.names.services:
@@ -118,7 +118,7 @@ def _check_hosts(seen: Look, capacity: Capacity, token: int) -> None:
     fencing.check(seen.book, map(fencing.of_host, hosts), token)
 
 
-def _slots(seen: Look, pool: Pool, capacity: Capacity) -> Changes:
+def _slots(seen: AggregateState, pool: Pool, capacity: Capacity) -> Changes:
     """Return the changes that store the number of slots per host, for the filter that counts them.
 
     Former hosts have none, and stay known: servers may still use their inventories in Placement.
@@ -127,7 +127,7 @@ def _slots(seen: Look, pool: Pool, capacity: Capacity) -> Changes:
     return dict.fromkeys((key for key in pool.metadata if key.startswith(SLOTS)), "0") | wanted
 
 
-def _hosts(seen: Look, pool: Pool) -> frozenset[str]:
+def _hosts(seen: AggregateState, pool: Pool) -> frozenset[str]:
     """Return the hosts that have slots or had them."""
     former = (key.removeprefix(SLOTS) for key in pool.metadata if key.startswith(SLOTS))
     return pool.hosts | seen.names.read(former)

@@ -43,7 +43,7 @@ LOOK_SECONDS = 0.05
 
 
 @dataclass(frozen=True)
-class Elsewhere:
+class RemoteMembers:
     """Finds the members of this service's clusters that are behind other services."""
 
     engine: Engine
@@ -134,7 +134,7 @@ class RemoteMember:
 class RemoteDriver:
     """The driver of a member behind another service: each verb is an order to it."""
 
-    elsewhere: Elsewhere
+    elsewhere: RemoteMembers
     spec: MemberSpec
     cluster: str
 

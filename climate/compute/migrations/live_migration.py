@@ -24,7 +24,7 @@ from climate.compute.models.migration import CANCELLED, COMPLETED, POST_MIGRATIN
 from climate.compute.models.server import LIVE_MIGRATE, SHUTOFF, Server
 from climate.compute.servers.interfaces import vif_plugging
 from climate.compute.servers.tasks.task import Work
-from climate.compute.servers.tasks.task_heartbeat import Lost
+from climate.compute.servers.tasks.task_heartbeat import TaskLost
 from climate.compute.store.servers import live_migration_steps, reschedule, servers, tasks
 from climate.compute.store.servers import migrations as rows
 from climate.compute.virt.guest_kinds import LIVE_DRIVERS
@@ -133,7 +133,7 @@ class Watcher:
         self.last = now
         try:
             self.work.check()
-        except Lost:
+        except TaskLost:
             if self._details() is not None:  # another worker goes on with it
                 raise
             return Order.ABORT  # its state was reset: nobody else lets the guest go on here

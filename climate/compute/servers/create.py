@@ -264,7 +264,9 @@ def _connect(
     ids, now = tuple(server.id for server in made), compute.now(conn)
     ports_at = dict(request.ports)
     places = tuple(place for place in range(len(networks) + len(ports_at)) if place not in ports_at)
-    asked = fixed_ips.Asked(request.project_id, ids, networks, request.addresses, _is_vpn(compute, request), places)
+    asked = fixed_ips.InterfaceRequest(
+        request.project_id, ids, networks, request.addresses, _is_vpn(compute, request), places
+    )
     if build.granted is None:
         fixed_ips.allocate(conn, asked, now)
     else:

@@ -29,7 +29,7 @@ from climate.service.notifications import notice_texts as telling
 from climate.store.leases import claim_portions, due_events, event_claims, leases, queue_limits
 from climate.store.leases.claim_portions import Batched
 from climate.store.leases.due_events import BEGINNING, Cursor, Due
-from climate.store.leases.event_claims import Message, PendingWork, Stranded
+from climate.store.leases.event_claims import Message, OrphanedClaim, PendingWork
 from climate.store.leases.leases import Change
 from climate.store.leases.queue_limits import ANY_NUMBER
 
@@ -57,7 +57,7 @@ class Claimed:
     """Queues for which no more may be claimed before workers have begun some of their events."""
 
 
-_Held = TypeVar("_Held", Due, Stranded)
+_Held = TypeVar("_Held", Due, OrphanedClaim)
 
 
 def claim_due(climate: Climate, by: str, limit: int = BATCH, cursor: Cursor | None = None) -> int:

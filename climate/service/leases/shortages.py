@@ -24,9 +24,9 @@ from climate.service.leases.joint_allocation import Unmatchable
 from climate.service.transaction import run
 from climate.store.allocation import floating_ips, hosts, inventories, shared_capacity
 from climate.store.allocation.hosts import HostRequest, Short, Shortage
-from climate.store.allocation.shared_capacity import Cramped
+from climate.store.allocation.shared_capacity import NotEnoughRoom
 
-BARE = (Short, Unmatchable, Cramped, floating_ips.Short, inventories.Short)
+BARE = (Short, Unmatchable, NotEnoughRoom, floating_ips.Short, inventories.Short)
 """Shortages without an explanation."""
 
 
@@ -51,7 +51,7 @@ def explanation(conn: Connection, error: ClimateError) -> ClimateError:
             return NotEnoughHosts(_message(error.shortage or hosts.shortage(conn, error.wanted), error.wanted))
         case Unmatchable():
             return joint_shortages.explained(conn, error)
-        case Cramped():
+        case NotEnoughRoom():
             return NotEnoughHosts(_say_of_room(shared_capacity.shortage(conn, error.wanted), error.wanted))
         case floating_ips.Short():
             there, missing = floating_ips.shortage(conn, error.wanted)

@@ -9,7 +9,7 @@ from sqlalchemy import text
 
 from climate.compute import Compute
 from climate.compute.cells.messaging import collecting
-from climate.compute.cells.messaging.collecting import Asked
+from climate.compute.cells.messaging.collecting import BroadcastCall
 from climate.compute.cells.messaging.dispatch import CellContext, Handlers
 from climate.compute.cells.messaging.messages import DOWN, LARGEST, UP, Message
 from climate.compute.errors import Conflict
@@ -56,7 +56,7 @@ class Cells(Protocol):
         ...
 
 
-def await_answers(compute: Compute, asked: Asked, count: int) -> None:
+def await_answers(compute: Compute, asked: BroadcastCall, count: int) -> None:
     pause = threading.Event()
     for _ in range(int(PATIENCE / 0.02)):
         with compute.engine.connect() as conn:

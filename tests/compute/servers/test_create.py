@@ -277,7 +277,7 @@ def test_no_two_at_once_get_one_address(here: Place) -> None:
 
     def one(server_id: str) -> None:
         with here.compute.engine.begin() as conn:
-            fixed_ips.allocate(conn, fixed_ips.Asked("demo", (server_id,), (network,)), database_time(conn))
+            fixed_ips.allocate(conn, fixed_ips.InterfaceRequest("demo", (server_id,), (network,)), database_time(conn))
 
     with ThreadPoolExecutor(16) as pool:
         list(pool.map(one, made))

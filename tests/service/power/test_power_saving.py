@@ -21,7 +21,7 @@ from climate.service.hosts.move_checks import Order
 from climate.service.journal import check
 from climate.service.leases import healing
 from climate.service.power import power, power_saving
-from climate.service.power.power import ByHand
+from climate.service.power.power import ManualRequest
 from climate.settings import SettingError, Settings
 from climate.store.hosts import power as supplies
 from climate.store.hosts.power import Counted
@@ -359,7 +359,7 @@ def test_an_allocated_host_that_an_admin_switches_off_has_failed_too(room: Machi
     lease = make(room.climate, clock, start=0)
     run_due(room.climate)
     (first,) = held(lease)
-    power.switch(room.climate, ADMIN, str(first), ByHand(False, hard=True, force=True))
+    power.switch(room.climate, ADMIN, str(first), ManualRequest(False, hard=True, force=True))
     room.pass_(60)
     assert (room.place(first).pool, room.place(first).on) == (Pool.LENT, False)
     for _ in range(3):
@@ -395,7 +395,7 @@ def test_a_host_that_is_off_is_neither_removed_nor_given_to_the_ordinary_schedul
             with pytest.raises(Conflict, match="h3, h4; switch them on first"):
                 move(room.climate, ADMIN, Order(["4", "3"], Pool.MULTI_TENANT), dry_run=dry_run)
         room.pass_(120)
-    power.switch(room.climate, ADMIN, "3", ByHand(True))
+    power.switch(room.climate, ADMIN, "3", ManualRequest(True))
     room.pass_(240)
     move(room.climate, ADMIN, Order(["3"], Pool.MULTI_TENANT))
     assert (room.place(3).pool, room.place(3).on) == (Pool.MULTI_TENANT, True)

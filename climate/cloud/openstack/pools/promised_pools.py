@@ -6,7 +6,7 @@ from climate.cloud import KEPT, LeasePool, Refused
 from climate.cloud.openstack.fencing import Changes
 from climate.cloud.openstack.http import Remote
 from climate.cloud.openstack.pools import aggregates
-from climate.cloud.openstack.pools.aggregates import BOOK, NOBODY, OWNER, PROMISED, TENANT, WANTED, Look, Pool
+from climate.cloud.openstack.pools.aggregates import BOOK, NOBODY, OWNER, PROMISED, TENANT, WANTED, AggregateState, Pool
 
 
 def promise(remote: Remote, name: str, wanted: Mapping[str, str]) -> int:
@@ -36,7 +36,7 @@ def forget(remote: Remote, name: str) -> None:
         aggregates.drop(remote, pool)
 
 
-def listed(seen: Look) -> dict[str, LeasePool]:
+def listed(seen: AggregateState) -> dict[str, LeasePool]:
     """Return all pools of reservations by name."""
     own = {name: pool for name, pool in seen.pools.items() if name not in KEPT and name != BOOK}
     return {name: LeasePool(int(pool.id), _wanted(pool)) for name, pool in own.items()}

@@ -18,7 +18,7 @@ from climate.compute.cells.messaging.messages import DOWN, Direction, Message, r
 from climate.compute.context import Compute
 from climate.compute.store.cells import direct_sends
 from climate.compute.store.cells import messages as cell_messages
-from climate.compute.store.cells.messages import Arrived, Waiting
+from climate.compute.store.cells.messages import ReceivedMessage, Waiting
 
 
 def cast(
@@ -126,5 +126,5 @@ def _post(compute: Compute, conn: Connection, message: Message, seconds: float |
 
 
 def _post_here(compute: Compute, conn: Connection, message: Message) -> None:
-    here = Arrived("", message.uuid, message.type, message.stored().to_json())
+    here = ReceivedMessage("", message.uuid, message.type, message.stored().to_json())
     direct_sends.store(conn, [here], (), compute.now(conn))

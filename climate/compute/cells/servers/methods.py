@@ -8,7 +8,7 @@ from sqlalchemy import Connection
 
 from climate.compute.cells.errors import BadMessage, CellServiceAPIMethodNotFound, Postpone
 from climate.compute.cells.messaging import send
-from climate.compute.cells.messaging.after_commit import Handing
+from climate.compute.cells.messaging.after_commit import OutgoingMessages
 from climate.compute.cells.messaging.dispatch import CellContext, Effect, Handlers
 from climate.compute.cells.messaging.messages import DOWN, UP, Message
 from climate.compute.cells.messaging.pipeline import Pipeline
@@ -181,7 +181,7 @@ def report_changes(compute: Compute, pipeline: Pipeline | None = None) -> int:
     """
     if pipeline is None:
         return sync.report_changes(compute, teller(compute))
-    handing = Handing(pipeline)
+    handing = OutgoingMessages(pipeline)
     count = sync.report_changes(pipeline.lazy, handing.tell)
     handing.send()
     return count

@@ -21,7 +21,7 @@ from climate.compute.models.hostnames import hostname
 from climate.compute.network import fixed_ips as fixed
 from climate.compute.network import managers
 from climate.compute.network.allocation.allocator import GRANT_SECONDS
-from climate.compute.network.driver import DhcpEvent, Entry, Forward, Nat, NetworkDriver, Served
+from climate.compute.network.driver import DhcpEvent, Entry, Forward, Nat, NetworkDriver, NetworkServices
 from climate.compute.network.models import Network
 from climate.compute.network.service import claiming
 from climate.compute.store import db_errors
@@ -219,13 +219,13 @@ def _named(entries: Sequence[tuple[str, str, Entry]]) -> list[Entry]:
     return named
 
 
-def _served(compute: Compute, network: Network, wanted: DesiredState) -> Served | None:
+def _served(compute: Compute, network: Network, wanted: DesiredState) -> NetworkServices | None:
     return managers.of(network).served(network, compute.network, wanted.entries.get(network.id, ()))
 
 
 def _unchanged(compute: Compute, driver: NetworkDriver, wanted: DesiredState) -> dict[str, Network]:
     """Return the networks that are served correctly."""
-    asked: list[Served] = []
+    asked: list[NetworkServices] = []
 
     def add_request(network: Network) -> None:
         made = _served(compute, network, wanted)

@@ -50,7 +50,7 @@ class Offered:
 
 
 @dataclass(frozen=True, slots=True)
-class Offering:
+class MemberOffer:
     """A service that offers members to clusters."""
 
     host: str
@@ -60,7 +60,7 @@ class Offering:
     """Driver -> the identity of the folder of its guests."""
 
 
-def report(conn: Connection, by: Offering, offers: Sequence[tuple[str, MemberSpec]], now: datetime) -> None:
+def report(conn: Connection, by: MemberOffer, offers: Sequence[tuple[str, MemberSpec]], now: datetime) -> None:
     """Store the offers of a service: (cluster, member)."""
     rows = [
         {

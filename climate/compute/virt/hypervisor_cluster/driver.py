@@ -18,7 +18,7 @@ from climate.compute.virt.hypervisor_cluster import live_moves, periodic_tasks
 from climate.compute.virt.hypervisor_cluster.cluster import Cluster
 from climate.compute.virt.hypervisor_cluster.member import HERE, LocalMember, Member
 from climate.compute.virt.hypervisor_cluster.member_capacity import Limits
-from climate.compute.virt.hypervisor_cluster.server_placements import KEPT, Entry, Ledger
+from climate.compute.virt.hypervisor_cluster.server_placements import KEPT, Entry, ServerPlacements
 from climate.compute.virt.live_migrator import Limits as LiveLimits
 from climate.compute.virt.live_migrator import LiveMigrator
 from climate.sealed_secrets import Vault
@@ -275,7 +275,7 @@ class HypervisorClusterDriver:
         members = {one.name: member for one in named if (member := self._member(spec, one)) is not None}
         kind = next((one.spec.driver for one in members.values()), "")
         members = {name: one for name, one in members.items() if one.spec.driver == kind}
-        ledger, limits = Ledger.of(self.home, spec.name), Limits.of(spec, self.defaults)
+        ledger, limits = ServerPlacements.of(self.home, spec.name), Limits.of(spec, self.defaults)
         return Cluster(spec, members, ledger, limits, self.live_limits, vault=self.vault)
 
     def _member(self, spec: NodeSpec, member: MemberSpec) -> Member | None:

@@ -98,7 +98,7 @@ def size_of(guest: Guest) -> Size:
 
 
 @dataclass(frozen=True)
-class Ledger:
+class ServerPlacements:
     """Servers of one cluster, in `folder`."""
 
     folder: Path
@@ -106,9 +106,9 @@ class Ledger:
     """Unreadable files that were logged."""
 
     @staticmethod
-    def of(home: Path, cluster: str) -> "Ledger":
+    def of(home: Path, cluster: str) -> "ServerPlacements":
         """Return the ledger of the cluster of that name, below the home of its compute service."""
-        return Ledger(home / "clusters" / f"c-{quote(cluster, safe='')}")
+        return ServerPlacements(home / "clusters" / f"c-{quote(cluster, safe='')}")
 
     def entries(self) -> dict[str, Entry]:
         """Return all servers of the cluster by id; log and omit unreadable files."""

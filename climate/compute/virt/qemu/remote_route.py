@@ -16,7 +16,7 @@ from climate.compute.errors import VirtError
 from climate.compute.virt.qemu import disk_mirror, migration_tls, qmp
 from climate.compute.virt.qemu.command_line import CONFIG_NODE, DISK_NODE
 from climate.compute.virt.qemu.memory_transfer import BEGUN, STEP_SECONDS, able
-from climate.compute.virt.qemu.migration_ports import Listening, connected
+from climate.compute.virt.qemu.migration_ports import PortRange, connected
 from climate.compute.virt.qemu.migration_tls import CLIENT, SERVER, Credentials
 
 OFFERED, ARRIVED = "offered", "arrived"
@@ -100,7 +100,7 @@ class RouteBetweenMachines:
 
 
 def open_ports(
-    monitor: qmp.Monitor, waits: Path, listening: Listening, own: Credentials, config: Path | None
+    monitor: qmp.Monitor, waits: Path, listening: PortRange, own: Credentials, config: Path | None
 ) -> Mapping[str, object]:
     """Let the waiting QEMU listen for memory and disks; return the addresses for `send`.
 

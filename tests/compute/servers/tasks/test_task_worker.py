@@ -288,15 +288,17 @@ def test_a_deletion_that_fails_is_tried_again(here: Place) -> None:
 
 def test_a_snapshot_under_a_token_is_created_once(here: Place) -> None:
     server_id = here.boot_one().id
-    first = actions.snapshot(here.compute, server_id, "reserved_s", once=actions.Once(1, "end"))
-    assert actions.snapshot(here.compute, server_id, "reserved_s", once=actions.Once(1, "end")) == first
+    first = actions.snapshot(here.compute, server_id, "reserved_s", once=actions.IdempotentAction(1, "end"))
+    assert actions.snapshot(here.compute, server_id, "reserved_s", once=actions.IdempotentAction(1, "end")) == first
     here.settle()
-    assert actions.snapshot(here.compute, server_id, "reserved_s", once=actions.Once(2, "end")) == first
-    assert actions.snapshot(here.compute, server_id, "reserved_s", once=actions.Once(2, "later end")) != first
+    assert actions.snapshot(here.compute, server_id, "reserved_s", once=actions.IdempotentAction(2, "end")) == first
+    assert (
+        actions.snapshot(here.compute, server_id, "reserved_s", once=actions.IdempotentAction(2, "later end")) != first
+    )
     here.settle()
     assert here.count("compute_images", f"id = '{first}' AND status = 'active' AND size > 0") == 1
     with pytest.raises(StaleToken):
-        actions.snapshot(here.compute, server_id, "reserved_s", once=actions.Once(1, "end"))
+        actions.snapshot(here.compute, server_id, "reserved_s", once=actions.IdempotentAction(1, "end"))
 
 
 def test_deleting_gives_a_snapshot_up(here: Place) -> None:
