@@ -40,7 +40,7 @@ class ServersAndCapacity(HostPools, Servers, SharedCapacity, Protocol):
 def reserve(
     conn: Connection, ask: Ask, requirement: Requirement, classes: Mapping[str, int] = NO_CLASSES
 ) -> Allocation:
-    """Allocate slots for `amount` servers of the spec's size. Raise Cramped if there is no room for them.
+    """Allocate slots for `amount` servers of the spec's size. Raise NotEnoughRoom if there is no room for them.
 
     `classes` are amounts of resource classes per server.
     """

@@ -47,7 +47,7 @@ class Supervisor:
         return child
 
     def wait_for(self, done: Callable[[], bool], seconds: float, what: str) -> None:
-        """Wait for a condition.  GaveUp after `seconds`; Stopped after a signal to stop."""
+        """Wait for a condition.  StackFailed after `seconds`; Stopped after a signal to stop."""
         deadline = time.monotonic() + seconds
         pause = 0.02
         while not done():
@@ -57,7 +57,7 @@ class Supervisor:
             pause = min(pause * 1.5, 0.25)
 
     def run(self, program: Program, seconds: float) -> None:
-        """Run a program to its end; GaveUp if it fails."""
+        """Run a program to its end; StackFailed if it fails."""
         child = self.add(program, once=True)
         self.wait_for(lambda: not child.alive, seconds, program.name)
         self._children.remove(child)
@@ -65,7 +65,7 @@ class Supervisor:
             raise StackFailed(f"{child.name} {child.ended}")
 
     def serve(self) -> NoReturn:
-        """Supervise the children until Stopped or GaveUp."""
+        """Supervise the children until Stopped or StackFailed."""
         while True:
             self.turn(60.0)
 

@@ -43,7 +43,7 @@ log = structlog.get_logger(__name__)
 
 
 def migrate(work: Work) -> None:
-    """Do this node's next step of a live migration. Raises VirtError, Lost."""
+    """Do this node's next step of a live migration. Raises VirtError, TaskLost."""
     migration = migration_steps.needed(work)
     details = work.server.task_details
     if migration.is_at_destination(work.server.node_id):
@@ -116,7 +116,7 @@ def _drop(compute: Compute, server: Server) -> None:
 
 @dataclass
 class Watcher:
-    """Stores the progress of a live migration, and returns pending orders; raises Lost if the claim is lost."""
+    """Stores the progress of a live migration, and returns pending orders; raises TaskLost if the claim is lost."""
 
     work: Work
     migration: Migration

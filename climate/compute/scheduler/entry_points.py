@@ -51,7 +51,7 @@ def rules(filters: Sequence[str], weighers: Sequence[str], options: Options, *, 
 
 
 def scheduler(name: str) -> Scheduler:
-    """Return the installed scheduler of that name; a third-party one is wrapped (see Foreign).
+    """Return the installed scheduler of that name; a third-party one is wrapped (see ThirdPartyScheduler).
 
     Raise SchedulerNotFound if it is not installed or not a scheduler.
     """

@@ -85,13 +85,13 @@ def may_help(refusal: Exception) -> bool:
 
 
 def refuse_lacking(conn: Connection, turn: Turn, during: Period) -> None:
-    """Raise Lacking in a first try for several leases, if preemptible leases hold hosts in that time."""
+    """Raise HostsLacking in a first try for several leases, if preemptible leases hold hosts in that time."""
     if turn is Turn.FIRST and preemptible.are_there(conn, during):
         raise HostsLacking
 
 
 def if_lacking(attempt: Callable[[Turn], T]) -> T:
-    """Return the result of the first try, or if that raises Lacking of the second one."""
+    """Return the result of the first try, or if that raises HostsLacking of the second one."""
     try:
         return attempt(Turn.FIRST)
     except HostsLacking:
