@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
 from benchmarks.figures import head, line, spread, timed
-from climate.domain.hosts.pool_scaling import Candidate, Level, Member, Rules, Situation, Step, plan
+from climate.domain.hosts.pool_scaling import Candidate, HostsState, Level, Member, Rules, Step, plan
 from climate.domain.period import Period
 
 BEGIN = datetime(2030, 1, 7, tzinfo=UTC)
@@ -149,9 +149,9 @@ class Pool:
         self.outcome.servers_moved += servers
         return moved
 
-    def _situation(self, now: datetime) -> Situation:
+    def _situation(self, now: datetime) -> HostsState:
         kept = {number: host for number, host in self.hosts.items() if host.where == KEPT}
-        return Situation(
+        return HostsState(
             now,
             size=len(kept),
             backlog=levels([p for host in kept.values() for p in host.held], Period(now, now + self.rules.horizon)),
@@ -259,7 +259,7 @@ def _large(count: int) -> Callable[[], object]:
     ]
     members = [Member(number, BEGIN - dice.uniform(0, 9) * HOUR) for number in range(count)]
     rest = [Candidate(count + number, dice.randint(0, 9)) for number in range(count)]
-    there = Situation(BEGIN, count, levels(held, Period(BEGIN, BEGIN + 48 * HOUR)), members, (), rest)
+    there = HostsState(BEGIN, count, levels(held, Period(BEGIN, BEGIN + 48 * HOUR)), members, (), rest)
     return lambda: plan(there, RULES)
 
 

@@ -18,7 +18,7 @@ from climate.cloud.bundled_cells import BundledCells
 from climate.cloud.bundled_zones import BundledZones
 from climate.compute import Compute
 from climate.compute.clusters.networked_driver import HostNetworks
-from climate.compute.clusters.remote_members import Elsewhere
+from climate.compute.clusters.remote_members import RemoteMembers
 from climate.compute.errors import VirtError
 from climate.compute.images.quota import ImageLimits
 from climate.compute.migrations import host_drain
@@ -30,7 +30,7 @@ from climate.compute.virt.hypervisor_cluster.driver import ClusterOptions, Find
 from climate.compute.virt.live_migrator import Limits
 from climate.compute.virt.multi_node import MultiNodeDriver
 from climate.compute.virt.qemu.driver import MachineOptions
-from climate.compute.virt.qemu.migration_ports import Listening
+from climate.compute.virt.qemu.migration_ports import PortRange
 from climate.configuration import cells, mail, networks, policy_file, scheduler, zones
 from climate.context import Climate
 from climate.database import schema_upgrade
@@ -212,7 +212,7 @@ def _notifier(settings: Settings) -> Tell:
 def _elsewhere(engine: Engine, settings: Settings, vault: Vault) -> Find:
     """Return a function that finds the members of clusters behind other services."""
     home = settings.home.resolve()
-    return Elsewhere(
+    return RemoteMembers(
         engine, home, settings.service_host, lambda: _wake_pollers(engine), settings.service_down_seconds, vault=vault
     ).find
 
@@ -231,12 +231,12 @@ def _live_limits(settings: Settings) -> Limits:
     return Limits(seconds=settings.migration_seconds)
 
 
-def _listening(settings: Settings) -> Listening | None:
+def _listening(settings: Settings) -> PortRange | None:
     """Return the address that accepts live migrations from other machines, or None. Raise SettingError."""
     if not settings.migration_address:
         return None
     try:
-        return Listening.of(settings.migration_address, settings.migration_ports)
+        return PortRange.of(settings.migration_address, settings.migration_ports)
     except ValueError as error:
         raise SettingError(f"CLIMATE_MIGRATION_ADDRESS and CLIMATE_MIGRATION_PORTS: {error}") from error
 

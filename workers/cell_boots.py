@@ -61,10 +61,10 @@ def _reserve(climate: Climate, compute: Compute, build: Build) -> Sequence[str]:
             return build.server_ids
         request = build_request.boot_request(conn, build)
 
-    def make(made: str) -> None:
+    def reserve_server(made: str) -> None:
         create.reserve(compute, request, made, build_id=build.build_id)
 
-    leased_boot.reserve(climate, _caller(build), build.lease_params, make, server_id)
+    leased_boot.reserve(climate, _caller(build), build.lease_params, reserve_server, server_id)
     with compute.engine.begin() as conn:
         messages.once(conn, build.build_id)
     return build.server_ids

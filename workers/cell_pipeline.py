@@ -19,7 +19,7 @@ from climate.compute.cells.messaging.messages import Message
 from climate.compute.cells.messaging.pipeline import Task
 from climate.compute.cells.messaging.transport import CellTransport
 from climate.compute.cells.models import Cell
-from climate.compute.cells.state.link_cache import Here, Surroundings
+from climate.compute.cells.state.link_cache import CellSnapshot, NeighbourCache
 from climate.compute.store.cells.messages import Sent
 from climate.database.connections import KeptConnections
 
@@ -118,7 +118,7 @@ def _run(queue: SimpleQueue[Callable[[], object] | None]) -> None:
 
 
 @dataclass(slots=True)
-class Remembered:
+class RecentSignatures:
     """Signatures of the latest envelopes that are not stored; used by the receiving thread."""
 
     most: int = 10_000
@@ -156,21 +156,21 @@ class ProcessPipeline:
     confirmed: dict[str, tuple[Cell, list[str]]] = field(default_factory=dict)
     """Messages to confirm, by the name of the neighbour."""
     lock: threading.Lock = field(default_factory=threading.Lock)
-    remembered: Remembered = field(default_factory=Remembered)
+    remembered: RecentSignatures = field(default_factory=RecentSignatures)
     kept: KeptConnections = field(init=False)
     lazy: Compute = field(init=False)
-    surroundings: Surroundings = field(init=False)
+    surroundings: NeighbourCache = field(init=False)
 
     def __post_init__(self) -> None:
         self.kept = KeptConnections(self.quick.engine)
         # The same connections, whose commits do not wait for the disk.
         engine = self.quick.engine.execution_options(isolation_level="READ COMMITTED")
-        self.lazy, self.surroundings = replace(self.quick, engine=engine), Surroundings(self.quick)
+        self.lazy, self.surroundings = replace(self.quick, engine=engine), NeighbourCache(self.quick)
 
     def writing(self) -> AbstractContextManager[Connection]:
         return self.kept.one()
 
-    def here(self) -> Here:
+    def here(self) -> CellSnapshot:
         return self.surroundings.here()
 
     def room(self, kind: str) -> int:
@@ -203,9 +203,9 @@ class ProcessPipeline:
             if task is not None:
                 self.guarded("processing", partial(inbox.finish, self.compute, self.handlers, task, self))
             elif not self.stopping.is_set():
-                self._look(station, kind)
+                self._process(station, kind)
 
-    def _look(self, station: Station, kind: str) -> None:
+    def _process(self, station: Station, kind: str) -> None:
         if self.guarded("processing", lambda: inbox.work(self.compute, self.handlers, kind, self)):
             station.look()
 

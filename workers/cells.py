@@ -134,10 +134,10 @@ class CellsProcess:
     def look(self) -> None:
         """Read due messages periodically without a notification: a pause may be over, or a process may have died."""
         while not self.stopping.is_set():
-            self._guarded("looking for messages", self._look)
+            self._guarded("looking for messages", self._poll_once)
             self.stopping.wait(LOOK_AGAIN)
 
-    def _look(self) -> None:
+    def _poll_once(self) -> None:
         now = self.pipeline.here().now
         with connections.reading(self.pipeline.quick.engine) as conn:
             kinds, names = direct_sends.due_kinds(conn, list(QUEUES), now), messages.waiting(conn, now)
@@ -154,12 +154,12 @@ class CellsProcess:
                     conn.execute(f"LISTEN {messages.CHANNEL}")
                     self.pipeline.surroundings.forget()
                     self.to_report.set()  # notifications in between were missed
-                    self._hear(conn)
+                    self._receive(conn)
             except psycopg.Error as error:
                 log.warning("not listening: database unreachable", error=type(error).__name__)
                 self.stopping.wait(1)
 
-    def _hear(self, conn: "psycopg.Connection[tuple[object, ...]]") -> None:
+    def _receive(self, conn: "psycopg.Connection[tuple[object, ...]]") -> None:
         while not self.stopping.is_set():
             for heard in conn.notifies(timeout=1, stop_after=1):
                 self._on_notify(heard.payload)

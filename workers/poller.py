@@ -46,7 +46,7 @@ from climate.store.leases.due_events import Cursor
 from climate.store.leases.event_claims import CHANNEL, ROUNDS
 from workers import celery_app, rounds, zone_polls
 from workers.event_messages import BROKER_IS_AWAY, EventMessages
-from workers.work_listener import News
+from workers.work_listener import PendingKinds
 
 log = structlog.get_logger(__name__)
 
@@ -123,7 +123,7 @@ class Poller:
     """Time of the last message for the rounds over hosts."""
     rounds_asked: threading.Event = field(default_factory=threading.Event)
     """Set if a transaction has asked for the rounds over hosts, or may have."""
-    news: News = field(default_factory=News)
+    news: PendingKinds = field(default_factory=PendingKinds)
     """Flags for builds over zones and children, so that nothing is read while there are none."""
 
     @cached_property
@@ -138,7 +138,7 @@ class Poller:
         """Process all that is due once. If the database or broker is away, the next beat tries again."""
         try:
             with self.turn:
-                self._look()
+                self._run_steps()
         except DATABASE_IS_AWAY as error:
             self._log_postponed("no beat: the database is away", error)
         except BROKER_IS_AWAY as error:
@@ -157,7 +157,7 @@ class Poller:
         """Report progress to the watchdog."""
         self.last_beat = time.monotonic()
 
-    def _look(self) -> None:
+    def _run_steps(self) -> None:
         """Do each kind of work, also after another one has failed."""
         steps: dict[str, Callable[[], object]] = {
             "events": self._claim_due,
@@ -182,7 +182,7 @@ class Poller:
             self._wake_in(wait - timedelta(seconds=time.monotonic() - begun) if is_quiet else wait)
 
     def _wake_for_services(self) -> None:
-        there = pending_work.look(self.deployment.compute)
+        there = pending_work.read(self.deployment.compute)
         steps: dict[str, Callable[[], object]] = {}
         steps |= {"tasks of servers": self._wake_for_servers} if there.servers else {}
         steps |= {"calls of networks": self._wake_for_calls} if there.calls else {}
@@ -379,12 +379,12 @@ class Poller:
                     conn.execute(f"LISTEN {notify_pollers.CHANNEL}")
                     self.news.miss()
                     self.rounds_asked.set()
-                    self._hear(conn)
+                    self._receive(conn)
             except psycopg.Error as error:
                 log.warning("not listening: database unreachable", error=type(error).__name__)
                 self.stopping.wait(1)
 
-    def _hear(self, conn: "psycopg.Connection[tuple[object, ...]]") -> None:
+    def _receive(self, conn: "psycopg.Connection[tuple[object, ...]]") -> None:
         news = select.poll()  # unlike select.select, it takes the number of any file
         news.register(conn.fileno(), select.POLLIN)
         while not self.stopping.is_set():

@@ -60,7 +60,7 @@ ON_HOSTS: Sequence[Round] = (
 ROUNDS: Sequence[Round] = (
     reconcile.correct,
     maintenance.run_round,
-    failures.look,
+    failures.check,
     *ON_HOSTS,
     waiting_list.run_round,
     pool_scaling.run_round,
@@ -90,12 +90,12 @@ LIFE = 30.0
 def due(climate: Climate) -> Iterator[Round]:
     """Yield the rounds that may have work, in their order.
 
-    The work is read after `failures.look` again, because it may have moved hosts.
+    The work is read after `failures.check` again, because it may have moved hosts.
     """
     yield reconcile.correct
     if _work(climate).hosts:
         yield maintenance.run_round
-    yield failures.look
+    yield failures.check
     work = _work(climate)
     if work.hosts:
         yield from ON_HOSTS
@@ -111,7 +111,7 @@ def _work(climate: Climate) -> RoundWork:
     """Return the work that exists; all kinds while the database does not answer, so that each round says so itself."""
     try:
         with reading(climate.engine) as conn:
-            work = round_work.look(conn, climate.other_time(conn))
+            work = round_work.read(conn, climate.other_time(conn))
     except db_errors.ERRORS as error:
         log.warning("rounds not narrowed", error=db_errors.reason(error))
         return RoundWork(hosts=True, filling=True, volumes=True, waiting=True)
@@ -144,7 +144,7 @@ def _has_target(settings: Settings) -> bool:
     return bool(settings.pool_target or settings.pool_horizon)
 
 
-def make(climate: Climate, rounds: Iterable[Round] = ROUNDS, may_go_on: Callable[[], bool] = lambda: True) -> None:
+def run_each(climate: Climate, rounds: Iterable[Round] = ROUNDS, may_go_on: Callable[[], bool] = lambda: True) -> None:
     """Run each round once, while the process may.
 
     An unexpected error is logged, and the next round tries again.

@@ -154,11 +154,11 @@ class WorkerContext:
 
     def tend_pools(self) -> None:
         """Run the rounds over the hosts of all pools, unless another worker does; the next ones follow soon."""
-        rounds.make(self.deployment.climate, rounds.OWN_ROUNDS)
+        rounds.run_each(self.deployment.climate, rounds.OWN_ROUNDS)
         with self._alone(rounds.ROUNDS_LOCK) as mine:
             if mine:
                 climate = self.deployment.climate
-                rounds.make(climate, rounds.due(climate), may_go_on=mine.__bool__)
+                rounds.run_each(climate, rounds.due(climate), may_go_on=mine.__bool__)
 
     def tend_outside(self) -> None:
         """Run the rounds over external systems (power supplies, receivers of notifications), unless another worker
@@ -166,7 +166,7 @@ class WorkerContext:
         """
         with self._alone(rounds.OUTSIDE_LOCK) as mine:
             if mine:
-                rounds.make(self.deployment.climate, rounds.OUTSIDE_ROUNDS, mine.__bool__)
+                rounds.run_each(self.deployment.climate, rounds.OUTSIDE_ROUNDS, mine.__bool__)
 
 
 def register(app: Celery, desk: WorkerContext) -> None:

@@ -19,7 +19,7 @@ class Look:
 
 
 @dataclass
-class News:
+class PendingKinds:
     """Kinds of work that may exist: all of them at first, and after notifications may have been missed."""
 
     _due: set[str] = field(default_factory=lambda: {BUILDS, CHILDREN})

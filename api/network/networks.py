@@ -13,7 +13,7 @@ from api.request_context import caller, compute
 from api.schema.body import Values
 from climate.compute.errors import Forbidden
 from climate.compute.network.models import FLAT_DHCP, VLAN
-from climate.compute.network.networks_without_subnet import Drawn
+from climate.compute.network.networks_without_subnet import NetworkFields
 from climate.compute.network.operations import networks
 from climate.compute.store.networks.networks_without_subnet import Outline
 from climate.domain.errors import InvalidInput
@@ -106,14 +106,14 @@ def _all() -> list[Body]:
     return [*map(views.network, listed.inside), *outside]
 
 
-def _drawn(given: Values) -> Drawn:
+def _drawn(given: Values) -> NetworkFields:
     manager = None if given["is_external"] else _manager(given["type"])
     if manager is None and given["type"] not in (None, views.FLAT_TYPE):
         raise InvalidInput(f"{bodies.TYPE} of an external network must be {views.FLAT_TYPE}")
     if given["shared"] is not None and given["shared"] != _shared(manager):
         right = "everybody's" if _shared(manager) else "one project's" if manager == VLAN else "nobody's to boot in"
         raise InvalidInput(f"shared: a network of this type must be {right}")
-    return Drawn(given["name"], manager, given["physical"], given["segment"], bodies.project(given))
+    return NetworkFields(given["name"], manager, given["physical"], given["segment"], bodies.project(given))
 
 
 def _shared(manager: str | None) -> bool:

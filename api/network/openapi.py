@@ -1,6 +1,6 @@
 """OpenAPI descriptions of all routes below /network/v2.0."""
 
-from api.compute.openapi import Face
+from api.compute.openapi import DocumentedApi
 from api.network import bulk
 from api.network.bodies import CHANGED_FLOATING, CHANGED_NETWORK, CHANGED_SUBNET, FLOATING, NETWORK, QUOTA, SUBNET, TAGS
 from api.network.port_bodies import CHANGED_PORT, PORT
@@ -80,4 +80,4 @@ OPERATIONS = {
     ("GET", "/extensions/<alias>"): Operation({200: answer("extension")}),
 }
 
-FACE = Face("climate: network", "2.0", PREFIX, OPERATIONS, REFUSAL, (400,))
+FACE = DocumentedApi("climate: network", "2.0", PREFIX, OPERATIONS, REFUSAL, (400,))

@@ -14,7 +14,7 @@ ROOT = f"/{SERVICE}"
 def install(app: Flask) -> None:
     """Check the version header of requests for this API, and add the version to the answers."""
     app.before_request(_check)
-    app.after_request(_say)
+    app.after_request(_add_version_header)
 
 
 def _is_ours() -> bool:
@@ -42,7 +42,7 @@ def _check_version(version: str) -> None:
     )
 
 
-def _say(response: Response) -> Response:
+def _add_version_header(response: Response) -> Response:
     if _is_ours():
         response.headers[HEADER] = f"{SERVICE} {VERSION}"
         response.vary.add(HEADER)

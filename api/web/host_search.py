@@ -65,7 +65,7 @@ def wanted(one: HostSearch, offers: int = OFFERS, points: int = POINTS) -> Searc
     )
 
 
-def ask(one: HostSearch, offers: int = OFFERS, points: int = POINTS) -> tuple[SearchResult, Reason | None]:
+def find_offers(one: HostSearch, offers: int = OFFERS, points: int = POINTS) -> tuple[SearchResult, Reason | None]:
     """Return offers and free counts, and without an offer the reason."""
     inquiry = search.prepare(climate(), caller(), wanted(one, offers, points))
     found = search.find(inquiry)

@@ -197,7 +197,7 @@ class BundledCloud:
 
     def make_volume(self, order: VolumeOrder, token: int) -> None:
         with _translated_errors():
-            volumes.make(self.compute, volumes.Order(**asdict(order)), token)
+            volumes.ensure(self.compute, volumes.Order(**asdict(order)), token)
 
     def drop_volumes(self, pool: str, token: int, *, keep: bool) -> None:
         with _translated_errors():
@@ -235,7 +235,7 @@ class BundledCloud:
 
     def wake(self, server_id: str, token: int) -> None:
         with _translated_errors():
-            self._ask(server_id, WAKE, token)
+            self._request_task(server_id, WAKE, token)
 
     def suspend(self, server_id: str, token: int) -> None:
         with _translated_errors():
@@ -244,11 +244,11 @@ class BundledCloud:
                 actions.fence(self.compute, server_id, token)
                 resize.confirm(self.compute, server_id)
                 raise NotYet(f"server {server_id} keeps its new size")
-            self._ask(server_id, SUSPEND, token)
+            self._request_task(server_id, SUSPEND, token)
 
     def snapshot(self, server_id: str, image: str, token: int, occasion: str = "") -> None:
         with _translated_errors():
-            made = actions.snapshot(self.compute, server_id, image, once=actions.Once(token, occasion))
+            made = actions.snapshot(self.compute, server_id, image, once=actions.IdempotentAction(token, occasion))
             if not actions.is_made(self.compute, made):
                 raise NotYet(f"server {server_id} is still being saved as an image")
 
@@ -263,10 +263,10 @@ class BundledCloud:
     def delete_server(self, server_id: str, token: int) -> None:
         # A server that is deleted meanwhile counts as deleted.
         with _translated_errors(), suppress(errors.NotFound):
-            self._ask(server_id, DELETE, token)
+            self._request_task(server_id, DELETE, token)
 
-    def _ask(self, server_id: str, task: str, token: int) -> None:
-        actions.ask(self.compute, server_id, task, token=token)
+    def _request_task(self, server_id: str, task: str, token: int) -> None:
+        actions.request_task(self.compute, server_id, task, token=token)
 
     def _find(self, server_id: str) -> Server | None:
         try:

@@ -80,7 +80,7 @@ class BundledCells:
         """Return the uuid of the message."""
         try:
             kwargs = written(request.asker, request.action)
-            return send.ask(self.compute, request.child.name, METHOD, kwargs, seconds)
+            return send.start_call(self.compute, request.child.name, METHOD, kwargs, seconds)
         except ComputeError as error:
             return CloudError(str(error))
 

@@ -25,7 +25,7 @@ from climate.cloud import (
     NotYet,
     Refused,
 )
-from climate.cloud.fake_state import FakeAddress, Pretence
+from climate.cloud.fake_state import FakeAddress, InMemoryCloud
 from climate.cloud.volumes import CloudStorage, CloudVolume, VolumeOrder
 from climate.database.connections import Insert, Query
 
@@ -36,7 +36,7 @@ def host(name: str, *, vcpus: int = 8, memory_mb: int = 32768, local_gb: int = 2
 
 
 @dataclass
-class FakeCloud(Pretence):
+class FakeCloud(InMemoryCloud):
     """In-memory implementation of the cloud interface."""
 
     def find_hosts(self, name: str) -> Sequence[CloudHost]:
@@ -176,7 +176,7 @@ class FakeCloud(Pretence):
     def servers_on(self, host: str) -> Sequence[CloudServer]:
         with self._verb("servers_on", host):
             for seen in self._on({host}):
-                self._look(seen.id)
+                self._advance_pending(seen.id)
             return self._on({host})
 
     def find_flavor(self, flavor_id: str, project_id: str) -> CloudFlavor | None:
@@ -248,12 +248,12 @@ class FakeCloud(Pretence):
     def servers_in(self, pool: str) -> Sequence[CloudServer]:
         with self._verb("servers_in", pool):
             for seen in self._in(pool):
-                self._look(seen.id)
+                self._advance_pending(seen.id)
             return self._in(pool)
 
     def server(self, server_id: str) -> CloudServer | None:
         with self._verb("server", server_id):
-            self._look(server_id)
+            self._advance_pending(server_id)
             return self._servers.get(server_id)
 
     def sleeping(self) -> Sequence[CloudServer]:

@@ -42,7 +42,7 @@ class FakeAddress:
 
 
 @dataclass
-class Pretence:
+class InMemoryCloud:
     """In-memory hosts, pools and servers. Thread-safe; controls set by a test apply at the next call."""
 
     hosts: dict[str, CloudHost] = field(default_factory=dict)
@@ -173,9 +173,9 @@ class Pretence:
         self._pending[server_id] = _Pending(looks, status, host)
         self._servers[server_id] = replace(self._servers[server_id], busy=True)
         if looks == 0:
-            self._look(server_id)
+            self._advance_pending(server_id)
 
-    def _look(self, server_id: str) -> None:
+    def _advance_pending(self, server_id: str) -> None:
         """Count one more read of a server, and complete its pending change after enough reads."""
         pending = self._pending.get(server_id)
         if pending is None:

@@ -16,7 +16,7 @@ from climate.compute.models.flavor import Flavor
 from climate.compute.models.node import DEFAULTS, SERVICE_DOWN_SECONDS, NodeDefaults
 from climate.compute.network.allocation.change_notifications import TellNetwork, silent_network
 from climate.compute.network.allocation.queue import AllocationQueue
-from climate.compute.network.driver.registry import Wires
+from climate.compute.network.driver.registry import DriverCache
 from climate.compute.network.network_options import NetworkOptions
 from climate.compute.nodes.attestation import SPEC, Trust
 from climate.compute.scheduler.decisions.notifications import Tell, silent
@@ -79,7 +79,7 @@ class Compute:
     roster: SnapshotCache = field(default_factory=SnapshotCache)
     """The snapshot of all nodes that this process caches."""
     network: NetworkOptions = field(default_factory=NetworkOptions)
-    wires: Wires = field(default_factory=Wires)
+    wires: DriverCache = field(default_factory=DriverCache)
     network_service: str | None = None
     """The network service of this process; None: it has the name of the compute service."""
     network_netns: str | None = None

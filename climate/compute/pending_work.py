@@ -6,7 +6,7 @@ from climate.compute.store.pending_work import Pending
 from climate.database.connections import reading
 
 
-def look(compute: Compute) -> Pending:
+def read(compute: Compute) -> Pending:
     """Return the kinds of work that may be pending, by one statement."""
     with reading(compute.engine) as conn:
-        return rows.look(conn)
+        return rows.read(conn)

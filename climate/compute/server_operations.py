@@ -77,10 +77,10 @@ def listed(compute: Compute, listing: Listing) -> list[Server]:
         return lists.listed(conn, listing, source)
 
 
-@at_top(proxy.ask)
-def ask(compute: Compute, who: Requester, task: str) -> None:
+@at_top(proxy.request_task)
+def request_task(compute: Compute, who: Requester, task: str) -> None:
     """Request a task for a server."""
-    actions.ask(compute, who.server_id, task, project_id=who.project_id, by=who.by)
+    actions.request_task(compute, who.server_id, task, project_id=who.project_id, by=who.by)
 
 
 @at_top(proxy.describe)

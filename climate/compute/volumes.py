@@ -51,7 +51,7 @@ def machine() -> str:
     return _BOOT_ID.read_text(encoding="ascii").strip() if _BOOT_ID.exists() else ""
 
 
-def make(compute: Compute, order: Order, token: int) -> None:
+def ensure(compute: Compute, order: Order, token: int) -> None:
     """Create or grow a volume for a reservation.
 
     Raises StaleToken, BadRequest for an unknown backend, VirtError.
@@ -114,7 +114,7 @@ def build(compute: Compute, driver: Directory, volume: Volume) -> bool:
     """Create the files of a volume; False, without files, if it was deleted meanwhile. Raises VirtError."""
     driver.make(volume.backend, volume.id, volume.size_gb)
     with compute.engine.begin() as conn:
-        is_kept = rows.made(conn, volume.id)
+        is_kept = rows.mark_available(conn, volume.id)
     if not is_kept:
         # Its deletion may have deleted the files before they were made.
         driver.delete(volume.backend, volume.id)

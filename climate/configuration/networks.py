@@ -12,7 +12,7 @@ from climate.compute.network.allocation import allocator
 from climate.compute.network.allocation.queue import AllocationQueue
 from climate.compute.network.driver import NetworkDriver
 from climate.compute.network.driver.recording import RecordingNetwork
-from climate.compute.network.driver.registry import Wires
+from climate.compute.network.driver.registry import DriverCache
 from climate.compute.network.managers import vlan
 from climate.compute.network.models import VLAN
 from climate.compute.network.network_options import FEWEST, FIRST, NetworkOptions
@@ -104,18 +104,18 @@ def queue(settings: Settings) -> AllocationQueue | None:
     return BrokerQueue(settings.redis_url)
 
 
-def wires(settings: Settings) -> Wires:
+def wires(settings: Settings) -> DriverCache:
     """Return the network drivers of this process's hosts."""
     folder = (settings.home / "networks").resolve()
     if settings.network_driver == "recording":
-        return Wires(lambda netns: RecordingNetwork(folder / (netns or "host")))
-    return Wires(_linux(settings))
+        return DriverCache(lambda netns: RecordingNetwork(folder / (netns or "host")))
+    return DriverCache(_linux(settings))
 
 
 def _linux(settings: Settings) -> Callable[[str | None], NetworkDriver]:
     folder = (settings.home / "networks").resolve()
 
-    def make(netns: str | None) -> NetworkDriver:
+    def create_driver(netns: str | None) -> NetworkDriver:
         # Imported late, because other processes need no such libraries.
         from climate.compute.network.linux.driver import LinuxNetwork
 
@@ -124,7 +124,7 @@ def _linux(settings: Settings) -> Callable[[str | None], NetworkDriver]:
         )
         return made
 
-    return make
+    return create_driver
 
 
 def check(settings: Settings) -> None:

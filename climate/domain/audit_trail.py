@@ -20,7 +20,7 @@ from climate.domain.facts import (
     HostRemoved,
 )
 from climate.domain.hosts import folded_host, maintenance_facts
-from climate.domain.hosts.folded_host import Wired
+from climate.domain.hosts.folded_host import HostPowerSettings
 from climate.domain.hosts.maintenance_facts import (
     FoldedWindow,
     WindowBegun,
@@ -211,9 +211,13 @@ def _of_host(fact: object, earlier: Sequence[object], host: HostRef) -> Change:
     return _of_power_settings(fact, care.power, host)
 
 
-def _of_power_settings(fact: object, before: Wired | None, host: HostRef) -> Change:
+def _of_power_settings(fact: object, before: HostPowerSettings | None, host: HostRef) -> Change:
     """Return the change of the power settings of a host; without HostPowerSet they are deleted."""
-    now = Wired(fact.driver, fact.settings, fact.watts, fact.secrets) if isinstance(fact, HostPowerSet) else None
+    now = (
+        HostPowerSettings(fact.driver, fact.settings, fact.watts, fact.secrets)
+        if isinstance(fact, HostPowerSet)
+        else None
+    )
     action = Action.DELETED if now is None else Action.CHANGED if before else Action.CREATED
     return Change(AuditKind.POWER, str(host.number), host.name, action, _power(before), _power(now))
 
@@ -223,7 +227,7 @@ def _reservable(known: Sequence[HostFact]) -> bool:
     return said[-1] if said else True
 
 
-def _power(wired: Wired | None) -> Values | None:
+def _power(wired: HostPowerSettings | None) -> Values | None:
     if wired is None:
         return None
     return {"driver": wired.driver, "settings": wired.settings, "watts": wired.watts, "secrets": wired.secrets}

@@ -17,7 +17,7 @@ from climate.domain.status import EventKind, HoldState
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class HostUse:
     """Time for which a reservation had a host. Its end is planned if the lease is not over."""
 
     reservation_id: UUID
@@ -31,9 +31,9 @@ Key = tuple[UUID, int, int]
 """Reservation, host and slots."""
 
 
-def stretches(happened: Iterable[Fact]) -> list[Stretch]:
+def stretches(happened: Iterable[Fact]) -> list[HostUse]:
     """Return the stretches of a lease with these facts, oldest first."""
-    result: list[Stretch] = []
+    result: list[HostUse] = []
     since: dict[Key, datetime] = {}
     lease: Lease | None = None
     for fact in happened:
@@ -62,9 +62,9 @@ def _had(lease: Lease) -> set[Key]:
     }
 
 
-def _stretch(lease: Lease, key: Key, begun: datetime, ended: datetime | None) -> list[Stretch]:
+def _stretch(lease: Lease, key: Key, begun: datetime, ended: datetime | None) -> list[HostUse]:
     """Return the stretch, or none if it was over before the period of the lease began."""
     due = lease.event(EventKind.END).due_at
     start, end = max(begun, lease.period.start), min(ended, due) if ended else due
     reservation_id, host, slots = key
-    return [Stretch(reservation_id, host, Period(start, end), slots)] if start < end else []
+    return [HostUse(reservation_id, host, Period(start, end), slots)] if start < end else []

@@ -73,7 +73,7 @@ IN_USE = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Edge:
+class HoldingChange:
     """Time at which a project begins to hold something, or ceases to if negative."""
 
     at: datetime
@@ -84,7 +84,7 @@ class Edge:
     preemptible_hosts: int = 0
 
 
-COUNTED: Mapping[Limit, Callable[[Edge], int]] = {
+COUNTED: Mapping[Limit, Callable[[HoldingChange], int]] = {
     Limit.HOSTS_AT_ONCE: lambda edge: edge.hosts,
     Limit.PREEMPTIBLE_HOSTS_AT_ONCE: lambda edge: edge.preemptible_hosts,
     Limit.SLOTS_AT_ONCE: lambda edge: edge.slots,
@@ -100,7 +100,7 @@ class Use:
     """Use by leases: their number, and their holds along time."""
 
     leases: int
-    edges: tuple[Edge, ...] = ()
+    edges: tuple[HoldingChange, ...] = ()
     held_leases: int = 0
     waiting_leases: int = 0
 
@@ -249,17 +249,21 @@ def _of_lease(lease: Lease) -> Use:
     hosts += sum(sublease.away(reservation.sublets) for reservation in lease.reservations)
     addresses = sum(len(reservation.addresses) for reservation in lease.reservations)
     edges = (
-        Edge(held.start, hosts, slots, addresses, preemptible_hosts=spare),
-        Edge(held.end, -hosts, -slots, -addresses, preemptible_hosts=-spare),
+        HoldingChange(held.start, hosts, slots, addresses, preemptible_hosts=spare),
+        HoldingChange(held.end, -hosts, -slots, -addresses, preemptible_hosts=-spare),
     )
     return Use(1, (*edges, *_of_amounts(lease, held)), int(lease.held), int(lease.waits))
 
 
-def _of_amounts(lease: Lease, held: Period) -> tuple[Edge, ...]:
+def _of_amounts(lease: Lease, held: Period) -> tuple[HoldingChange, ...]:
     """Return the use of storage in GB; amounts kept after the lease count forever."""
     amounts = [hold for reservation in lease.reservations for hold in reservation.amounts]
     taken, dropped = sum(hold.amount for hold in amounts), sum(hold.amount for hold in amounts if not hold.kept)
-    return (Edge(held.start, 0, storage_gb=taken), Edge(held.end, 0, storage_gb=-dropped)) if amounts else ()
+    return (
+        (HoldingChange(held.start, 0, storage_gb=taken), HoldingChange(held.end, 0, storage_gb=-dropped))
+        if amounts
+        else ()
+    )
 
 
 def _held(lease: Lease) -> Period:
@@ -276,7 +280,7 @@ class _Course:
     """Sums up to each time, as time multiplied by the level."""
 
     @classmethod
-    def of(cls, edges: Sequence[Edge], counted: Callable[[Edge], int]) -> Self:
+    def of(cls, edges: Sequence[HoldingChange], counted: Callable[[HoldingChange], int]) -> Self:
         steps: dict[datetime, int] = {}
         for edge in edges:
             step = counted(edge)

@@ -61,7 +61,7 @@ def postgres_places(pg_bin: str = "") -> list[Installation]:
             folders += [
                 (f"the package {package}", path) for path in sorted(folder.glob("pginstall*/bin"), reverse=True)
             ]
-    return [_look(place, path) for place, path in folders]
+    return [_inspect(place, path) for place, path in folders]
 
 
 def valkey_places() -> list[Installation]:
@@ -104,7 +104,7 @@ def _usable(places: list[Installation], what: str, setting: str) -> list[Install
     return usable
 
 
-def _look(place: str, path: Path) -> Installation:
+def _inspect(place: str, path: Path) -> Installation:
     anchor, tree = _installation(path)
     result = Installation(place, path, anchor=anchor, tree=tree)
     missing = [name for name in ("postgres", "initdb") if not (path / name).is_file()]

@@ -19,14 +19,14 @@ USERS = {"climate": "admin", "climate-demo": "demo"}
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class InitialPassword:
     """The initial password of a user, if it is still known, and whether the user was just created."""
 
     password: str | None = field(repr=False)
     new: bool
 
 
-def write(path: Path, base_url: str, known: Mapping[str, Known], echo: Callable[[str], None]) -> None:
+def write(path: Path, base_url: str, known: Mapping[str, InitialPassword], echo: Callable[[str], None]) -> None:
     """Write the file, or update the clouds of this deployment in it with `base_url`; keep other clouds.
 
     A password in the file takes precedence over the initial password of an existing user, which may have been changed

@@ -35,7 +35,7 @@ def first_start(identity: Identity, settings: Settings, echo: Echo) -> None:
     with identity.engine.begin() as conn:
         locks.one_first_start(conn)
         new = {name: _ensure(identity, conn, settings.home, name, role) for name, role in USERS.items()}
-    known = {name: clouds_yaml.Known(kept_password(settings.home, name), new[name]) for name in USERS}
+    known = {name: clouds_yaml.InitialPassword(kept_password(settings.home, name), new[name]) for name in USERS}
     if new["admin"]:
         kept_in = password_file(settings.home, "admin")
         echo(f"The password of user admin is {known['admin'].password}  (kept in {kept_in})")

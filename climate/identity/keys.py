@@ -49,7 +49,7 @@ class KeyRing:
         """
         with self._lock:
             if self._fernet is None or look_now or self._clock() - self._looked >= LOOK_AGAIN:
-                self._fernet = self._look(self._fernet)
+                self._fernet = self._refreshed(self._fernet)
                 self._looked = self._clock()
             return self._fernet
 
@@ -57,15 +57,15 @@ class KeyRing:
         """Create a new key for encryption, and delete the oldest beyond KEPT; what they sealed becomes unreadable."""
         names = self._listing()
         number = int(names[0].removeprefix(f"{self._name}-").removesuffix(".key")) if names else 0
-        self._make(number + 1)
+        self._create_key(number + 1)
         for name in self._listing()[KEPT:]:
             (self._folder / name).unlink(missing_ok=True)
         self.fernet(look_now=True)
 
-    def _look(self, present: MultiFernet | None) -> MultiFernet:
+    def _refreshed(self, present: MultiFernet | None) -> MultiFernet:
         names = self._listing()
         if not names:
-            self._make(1)
+            self._create_key(1)
             names = self._listing()
         if present is not None and names == self._names and not self._refused:
             return present
@@ -99,7 +99,7 @@ class KeyRing:
         names = (path.name for path in self._folder.glob(f"{self._name}-*.key"))
         return tuple(sorted((name for name in names if _NUMBERED.search(name)), reverse=True))
 
-    def _make(self, number: int) -> None:
+    def _create_key(self, number: int) -> None:
         """Write a key file atomically, and never over a key that another process has just created."""
         try:
             self._write(self._folder / f"{self._name}-{number:06}.key")

@@ -21,7 +21,7 @@ from climate.plugin import HOSTS, Allocation, Ask, Lent, Offer, with_grace
 from climate.store import locks
 from climate.store.allocation import candidates, free_times, shared_capacity
 from climate.store.allocation.resource_classes import Taken
-from climate.store.allocation.shared_capacity import CapacityRequest, Cramped
+from climate.store.allocation.shared_capacity import CapacityRequest, NotEnoughRoom
 from climate.store.hosts.hosts import FLAVOR_TYPE
 
 MOST = 2**31 - 1
@@ -40,7 +40,7 @@ class ServersAndCapacity(HostPools, Servers, SharedCapacity, Protocol):
 def reserve(
     conn: Connection, ask: Ask, requirement: Requirement, classes: Mapping[str, int] = NO_CLASSES
 ) -> Allocation:
-    """Allocate slots for `amount` servers of the spec's size. Raise Cramped if there is no room for them.
+    """Allocate slots for `amount` servers of the spec's size. Raise NotEnoughRoom if there is no room for them.
 
     `classes` are amounts of resource classes per server.
     """
@@ -56,7 +56,7 @@ def offer(ask: Ask, requirement: Requirement, classes: Mapping[str, int] = NO_CL
         partial(candidates.of_capacity, wanted=wanted),
         locks.lock_hosts,
         lambda chosen, _: _allocation(ask, spec, chosen),
-        Cramped(wanted),
+        NotEnoughRoom(wanted),
         partial(shared_capacity.ends, wanted=wanted),
     )
 

@@ -92,10 +92,10 @@ class MemoryDriver:
         return machine.state(self.now())
 
     def on(self, target: Target) -> None:
-        self._ask("on", target, is_on=True)
+        self._switch("on", target, is_on=True)
 
     def off(self, target: Target, *, hard: bool = False) -> None:
-        self._ask("hard off" if hard else "off", target, is_on=False)
+        self._switch("hard off" if hard else "off", target, is_on=False)
 
     def machine(self, host: str) -> Machine:
         """Return the state of a machine."""
@@ -107,7 +107,7 @@ class MemoryDriver:
         with self._locked():
             self._write(host, replace(self._read(host), trouble=trouble))
 
-    def _ask(self, verb: str, target: Target, *, is_on: bool) -> None:
+    def _switch(self, verb: str, target: Target, *, is_on: bool) -> None:
         self.calls.append((verb, target.host))
         given, hard = accepted(self.schema, target), verb == "hard off"
         seconds = 0.0 if hard else given["boot_seconds" if is_on else "shutdown_seconds"]

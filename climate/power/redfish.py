@@ -91,10 +91,10 @@ class RedfishDriver:
     def state(self, target: Target) -> str:
         controller, path = _found(target)
 
-        async def look(session: Session) -> str:
+        async def read_state(session: Session) -> str:
             return STATES.get(_state(await session.get(path)), UNKNOWN)
 
-        return run_session(controller, look)
+        return run_session(controller, read_state)
 
     def on(self, target: Target) -> None:
         _reset(target, "on")
@@ -114,13 +114,13 @@ def _found(target: Target) -> tuple[Controller, str]:
 def _reset(target: Target, wanted: str) -> None:
     controller, path = _found(target)
 
-    async def ask(session: Session) -> None:
+    async def request_reset(session: Session) -> None:
         system = await session.get(path)
         if _state(system) not in NOTHING_TO_ASK[wanted]:
             where, kind = _action(system, wanted, controller)
             await session.post(where, {"ResetType": kind})
 
-    run_session(controller, ask)
+    run_session(controller, request_reset)
 
 
 def _state(system: Mapping[str, object]) -> str:

@@ -40,11 +40,11 @@ class Lifeline:
 
     def began(self, pid: int, program: Program) -> None:
         """Report a new child to the reaper."""
-        self._tell(f"+ {pid} {reaper.started_at(pid) or '-'} {int(program.stop_signal)}\n")
+        self._send(f"+ {pid} {reaper.started_at(pid) or '-'} {int(program.stop_signal)}\n")
 
     def ended(self, pid: int) -> None:
         """Report to the reaper that a child and its group have ended."""
-        self._tell(f"- {pid}\n")
+        self._send(f"- {pid}\n")
 
     def renew(self, living: Iterable[tuple[int, Program]]) -> bool:
         """Restart the reaper if it was killed; return whether that was necessary."""
@@ -61,7 +61,7 @@ class Lifeline:
         self._close()
         self._guard.wait()
 
-    def _tell(self, line: str) -> None:
+    def _send(self, line: str) -> None:
         if self._guard.stdin:
             with contextlib.suppress(BrokenPipeError):
                 os.write(self._guard.stdin.fileno(), line.encode())

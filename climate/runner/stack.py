@@ -23,7 +23,7 @@ from climate.runner.console import Console
 from climate.runner.next_steps import in_a_browser, next_steps
 from climate.runner.procfile import RELEASE, ProcfileError, parse
 from climate.runner.reaper_pipe import Lifeline
-from climate.runner.supervise import GaveUp, Stopped, Supervisor
+from climate.runner.supervise import StackFailed, Stopped, Supervisor
 from climate.settings import METADATA_HERE, Settings
 
 PR_SET_CHILD_SUBREAPER = 36
@@ -86,7 +86,7 @@ def up(settings: Settings, environ: Mapping[str, str], order: Order, out: TextIO
             if _has_web(commands):
                 _check_port(settings)
             return _Stack(settings, environ, order, console).run(commands, lock)
-    except (StoreError, ProcfileError, GaveUp) as error:
+    except (StoreError, ProcfileError, StackFailed) as error:
         console.say(f"climate up: {error}")
         return 1
 
@@ -183,7 +183,7 @@ def _unused(settings: Settings) -> frozenset[str]:
 def _program(name: str, words: tuple[str, ...], environ: Mapping[str, str]) -> Program:
     result = shutil.which(words[0], path=environ["PATH"])
     if not result:
-        raise GaveUp(f"{name} cannot be started: program not found: {words[0]}")
+        raise StackFailed(f"{name} cannot be started: program not found: {words[0]}")
     return Program(name, (result, *words[1:]), environ, stop_seconds=STOP_SECONDS.get(_process(name), 10.0))
 
 
@@ -209,7 +209,9 @@ def _check_port(settings: Settings) -> None:
                 one.bind(address)
     except OSError as error:
         where = f"{settings.host} port {settings.port}"
-        raise GaveUp(f"{where} cannot be used ({error.strerror}); choose another with --port or CLIMATE_PORT") from None
+        raise StackFailed(
+            f"{where} cannot be used ({error.strerror}); choose another with --port or CLIMATE_PORT"
+        ) from None
 
 
 def _here(host: str) -> str:

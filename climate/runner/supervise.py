@@ -17,7 +17,7 @@ from climate.runner.console import Console, Lines
 from climate.runner.reaper_pipe import Lifeline
 
 
-class GaveUp(Exception):
+class StackFailed(Exception):
     """Raised if the stack cannot continue; the message says why."""
 
 
@@ -47,25 +47,25 @@ class Supervisor:
         return child
 
     def wait_for(self, done: Callable[[], bool], seconds: float, what: str) -> None:
-        """Wait for a condition.  GaveUp after `seconds`; Stopped after a signal to stop."""
+        """Wait for a condition.  StackFailed after `seconds`; Stopped after a signal to stop."""
         deadline = time.monotonic() + seconds
         pause = 0.02
         while not done():
             if time.monotonic() > deadline:
-                raise GaveUp(f"{what} took longer than {seconds:g} s")
+                raise StackFailed(f"{what} took longer than {seconds:g} s")
             self.turn(pause)
             pause = min(pause * 1.5, 0.25)
 
     def run(self, program: Program, seconds: float) -> None:
-        """Run a program to its end; GaveUp if it fails."""
+        """Run a program to its end; StackFailed if it fails."""
         child = self.add(program, once=True)
         self.wait_for(lambda: not child.alive, seconds, program.name)
         self._children.remove(child)
         if child.result:
-            raise GaveUp(f"{child.name} {child.ended}")
+            raise StackFailed(f"{child.name} {child.ended}")
 
     def serve(self) -> NoReturn:
-        """Supervise the children until Stopped or GaveUp."""
+        """Supervise the children until Stopped or StackFailed."""
         while True:
             self.turn(60.0)
 
@@ -104,9 +104,9 @@ class Supervisor:
         for one in (hears, wakes):
             one.setblocking(False)
         self._selector.register(hears, selectors.EVENT_READ, lambda _: hears.recv(4096))
-        wanted = {signal.SIGINT: self._ask, signal.SIGTERM: self._ask, signal.SIGCHLD: _nothing}
+        wanted = {signal.SIGINT: self._on_stop_signal, signal.SIGTERM: self._on_stop_signal, signal.SIGCHLD: _nothing}
         if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
-            wanted[signal.SIGHUP] = self._ask
+            wanted[signal.SIGHUP] = self._on_stop_signal
         former = {number: signal.signal(number, handler) for number, handler in wanted.items()}
         waker = signal.set_wakeup_fd(wakes.fileno(), warn_on_full_buffer=False)
         try:
@@ -118,7 +118,7 @@ class Supervisor:
             hears.close()
             wakes.close()
 
-    def _ask(self, number: int, frame: object) -> None:
+    def _on_stop_signal(self, number: int, frame: object) -> None:
         now = time.monotonic()
         if self._asked_at is None:
             self._asked_at = now
@@ -134,7 +134,7 @@ class Supervisor:
         try:
             file = child.begin(time.monotonic())
         except (OSError, subprocess.SubprocessError) as error:
-            raise GaveUp(f"{child.name} cannot be started: {error}") from None
+            raise StackFailed(f"{child.name} cannot be started: {error}") from None
         self._selector.register(file, selectors.EVENT_READ, partial(self._read, child, Lines(file)))
         if child.process:
             self._lifeline.began(child.process.pid, child.program)
@@ -171,7 +171,7 @@ class Supervisor:
     def _mourn(self, child: Child) -> None:
         lives_on = child.died(time.monotonic(), self._patience, ready=self.ready)
         if not lives_on:
-            raise GaveUp(f"{child.name} {child.ended} too often")
+            raise StackFailed(f"{child.name} {child.ended} too often")
         why = f"; the disk of {child.program.data} is full, free some space" if child.is_out_of_space else ""
         self._console.say(f"{child.name} {child.ended}{why}; restarting it")
 

@@ -95,7 +95,7 @@ def check_workers(conn: Connection, now: datetime, needed: Collection[str]) -> C
     waiting = event_claims.longest_unbegun(conn)
     late = [name for name, begun in waiting.items() if (now - begun).total_seconds() > LONGEST_WAIT]
     if late:
-        message = ", ".join(f"{name} since {said(waiting[name])}" for name in sorted(late))
+        message = ", ".join(f"{name} since {time_text(waiting[name])}" for name in sorted(late))
         more = "all workers are busy: start more by `climate worker`, or raise CLIMATE_WORKER_PROCESSES"
         return Check("workers", True, f"events wait for a worker in {message}: {more}", warns=True)
     return Check("workers", True, f"each queue is read, {QUEUE} by {known[QUEUE].alive}")
@@ -103,9 +103,9 @@ def check_workers(conn: Connection, now: datetime, needed: Collection[str]) -> C
 
 def since(at: datetime | None) -> str:
     """Return the text about the time since the last heartbeat."""
-    return "(never heard of)" if at is None else f"since {said(at)}"
+    return "(never heard of)" if at is None else f"since {time_text(at)}"
 
 
-def said(moment: datetime) -> str:
+def time_text(moment: datetime) -> str:
     """Format a time for texts."""
     return f"{moment:%Y-%m-%dT%H:%M:%SZ}"

@@ -12,7 +12,7 @@ from sqlalchemy.dialects.postgresql import insert
 
 from climate.database.advisory_locks import Subject
 from climate.domain.facts import FOREVER
-from climate.domain.limits import Edge, Limit, Use
+from climate.domain.limits import HoldingChange, Limit, Use
 from climate.domain.operator_facts import LimitsSet, decided, limits_stream
 from climate.domain.period import Period
 from climate.domain.policy import Caller
@@ -223,7 +223,7 @@ def use(conn: Connection, project_id: str, during: Period, but: UUID | None = No
     # Grace follows the dates of a lease. The literal is the beginning of a month: few days, hence few plans.
     over_from = (during.start - LONGEST_GRACE).astimezone(UTC).strftime("%Y-%m-01 00:00+00")
     row = conn.execute(_use_since(over_from), asked).one()
-    edges = tuple(Edge(datetime.fromisoformat(at), *counts) for at, *counts in row.edges)
+    edges = tuple(HoldingChange(datetime.fromisoformat(at), *counts) for at, *counts in row.edges)
     return Use(row.leases, edges, row.held_leases, row.waiting_leases)
 
 

@@ -135,7 +135,7 @@ class EventStreams(Generic[ITEM]):
                 continue
             read_at = time.monotonic() + READ_SECONDS
             try:
-                self._tell(source)
+                self._send_new(source)
             except Exception as error:  # noqa: BLE001 - the streams stay open while the database is away
                 log.warning("event streams wait", error=type(error).__name__)
             self._look_after()
@@ -149,9 +149,9 @@ class EventStreams(Generic[ITEM]):
             elif ready & selectors.EVENT_WRITE:
                 self._send(key.data, b"")
             else:
-                self._hear(key.data)
+                self._read_client(key.data)
 
-    def _hear(self, stream: Stream[ITEM]) -> None:
+    def _read_client(self, stream: Stream[ITEM]) -> None:
         """Close a stream whose client is gone; whatever a client sends is thrown away."""
         try:
             if stream.sock.recv(4096):
@@ -162,7 +162,7 @@ class EventStreams(Generic[ITEM]):
             pass
         self._close(stream)
 
-    def _tell(self, source: Source[ITEM]) -> None:
+    def _send_new(self, source: Source[ITEM]) -> None:
         while not self._arrivals.empty():
             self._begin(self._arrivals.get())
         found = source.read()

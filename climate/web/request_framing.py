@@ -66,7 +66,7 @@ class Framing:
             result = self._begin_body(bytes(self.data[: head + 2]), head + len(_HEAD_END))
             if result is not None:
                 return result
-        return self._look()
+        return self._inspect()
 
     def _without_question(self, head: int) -> int:
         """Remove the Expect header from the head; return where the head ends then."""
@@ -90,7 +90,7 @@ class Framing:
                 self._long_from = start + FIRST_PIECE
         return None
 
-    def _look(self) -> Arrival:
+    def _inspect(self) -> Arrival:
         if self._long_from is not None:
             return Arrival.LONG if len(self.data) >= self._long_from else Arrival.BODY
         while self._end is None and self._at is not None:
@@ -116,7 +116,7 @@ class Framing:
             return Arrival.LONG
         if size > LONGEST_BODY:
             self._long_from = line + 2 + FIRST_PIECE
-            return self._look()
+            return self._inspect()
         if line + 2 + size + 2 > len(self.data):
             return self._unfinished()
         self._at = line + 2 + size + 2

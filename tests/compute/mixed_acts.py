@@ -54,15 +54,15 @@ def _boot(load: Load, chance: Random) -> None:
 
 
 def _delete(load: Load, chance: Random) -> None:
-    actions.ask(load.compute, load.some(chance).id, DELETE)
+    actions.request_task(load.compute, load.some(chance).id, DELETE)
 
 
 def _stop(load: Load, chance: Random) -> None:
-    actions.ask(load.compute, load.some(chance, ACTIVE).id, STOP)
+    actions.request_task(load.compute, load.some(chance, ACTIVE).id, STOP)
 
 
 def _start(load: Load, chance: Random) -> None:
-    actions.ask(load.compute, load.some(chance, SHUTOFF).id, START)
+    actions.request_task(load.compute, load.some(chance, SHUTOFF).id, START)
 
 
 def _resize(load: Load, chance: Random) -> None:
@@ -75,7 +75,7 @@ def _confirm(load: Load, chance: Random) -> None:
 
 
 def _revert(load: Load, chance: Random) -> None:
-    actions.ask(load.compute, load.some(chance, VERIFY_RESIZE).id, REVERT)
+    actions.request_task(load.compute, load.some(chance, VERIFY_RESIZE).id, REVERT)
 
 
 def _shelve(load: Load, chance: Random) -> None:

@@ -187,7 +187,7 @@ class Load:
         while self.servers():
             for server in self.servers():
                 with suppress(ComputeError):
-                    actions.ask(self.compute, server.id, "deleting")
+                    actions.request_task(self.compute, server.id, "deleting")
             with self.engine.begin() as conn:
                 conn.execute(text("UPDATE compute_servers SET worker_until = NULL"))
             while (ring := self.bells.next()) is not None:

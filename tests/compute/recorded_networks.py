@@ -96,7 +96,7 @@ class Wired:
     def ask(self, server: Server, task: str) -> list[str]:
         """What is asked of the drivers for a task."""
         self.steps.asked.clear()
-        actions.ask(self.compute, server.id, task)
+        actions.request_task(self.compute, server.id, task)
         return self.settle()
 
     def settle(self) -> list[str]:

@@ -15,7 +15,7 @@ from sqlalchemy import text
 
 from climate.compute import Compute, drivers
 from climate.compute.clusters.cluster_spec import MemberSpec
-from climate.compute.clusters.remote_members import Elsewhere, RemoteDriver, RemoteMember
+from climate.compute.clusters.remote_members import RemoteDriver, RemoteMember, RemoteMembers
 from climate.compute.errors import VirtError
 from climate.compute.images import image_data
 from climate.compute.linux.processes import carrying
@@ -43,7 +43,7 @@ from climate.compute.virt import Guest, State
 from climate.compute.virt.guest_folders import MARK
 from climate.compute.virt.hypervisor_cluster.driver import ClusterOptions
 from climate.compute.virt.hypervisor_cluster.member import Member
-from climate.compute.virt.hypervisor_cluster.server_placements import Ledger
+from climate.compute.virt.hypervisor_cluster.server_placements import ServerPlacements
 from climate.compute.virt.multi_node import MultiNodeDriver
 from tests.compute.cloud_factory import SERVICE, Place, place
 
@@ -73,7 +73,7 @@ class Pair:
     """Orders to run a guest, as they were written down."""
     deaf_to: str | None = None
     """A verb that the member's service does not answer."""
-    elsewhere: Elsewhere = field(init=False)
+    elsewhere: RemoteMembers = field(init=False)
     """The cluster's way to the member."""
     asked: list[str] = field(default_factory=list)
     """Verbs of all orders that found the folder of their guest there, where they name one."""
@@ -140,7 +140,7 @@ def pair(scratch: str, tmp_path: Path) -> Iterator[Pair]:
     (homes[1] / "images").symlink_to(homes[0] / "images")
     with place(scratch, homes[0], [], drivers(homes[0])) as here:
         made = Pair(here, replace(here.compute, home=homes[1], service_host=RACK, driver=drivers(homes[1])))
-        made.elsewhere = Elsewhere(here.compute.engine, homes[0], SERVICE, lambda: made.ring(), 60.0)
+        made.elsewhere = RemoteMembers(here.compute.engine, homes[0], SERVICE, lambda: made.ring(), 60.0)
         here.driver = drivers(homes[0], clusters=ClusterOptions(PLENTY, made.find))
         here.compute = replace(here.compute, driver=here.driver)
         services.refresh(made.rack)
@@ -163,7 +163,7 @@ def booted(pair: Pair, member: str, flavor: Flavor = SMALL, **wanted: Any) -> st
 
 def do(pair: Pair, server_id: str, *tasks: str) -> str:
     for task in tasks:
-        asking.ask(pair.here.compute, server_id, task)
+        asking.request_task(pair.here.compute, server_id, task)
         pair.here.settle()
     return pair.status(server_id)
 
@@ -203,7 +203,7 @@ def test_a_server_lives_through_everything_on_a_member_elsewhere(pair: Pair, tmp
     pair.here.settle()
     assert image_data.content_file(pair.here.compute, image_id).stat().st_size > 0
     assert "boot finished" in pair.driver.console(Guest(server_id, "", "sum"), None)
-    asking.ask(pair.here.compute, server_id, DELETE)
+    asking.request_task(pair.here.compute, server_id, DELETE)
     pair.here.settle()
     assert not (tmp_path / RACK / "servers" / server_id).exists()
     assert (processes(server_id), pair.here.count("compute_member_orders")) == (0, 0)
@@ -364,7 +364,7 @@ def test_a_server_that_loses_its_disk_says_so(pair: Pair) -> None:
 def test_a_report_waits_until_nothing_is_under_way_for_the_server(pair: Pair) -> None:
     server_id = booted(pair, "far")
     pair.fails()
-    asking.ask(pair.here.compute, server_id, PAUSE)
+    asking.request_task(pair.here.compute, server_id, PAUSE)
     pair.here.rings.rung.clear()
     sync_states.reconcile(pair.here.compute)
     assert actions(pair, server_id) == []
@@ -404,7 +404,7 @@ def test_an_action_is_recorded_though_the_member_then_does_not_say_how_its_serve
     pair.hurry()
     pair.deaf_to = "states"
     assert do(pair, server_id, *tasks) == status
-    entry = Ledger.of(pair.here.compute.home, "sum").get(server_id)
+    entry = ServerPlacements.of(pair.here.compute.home, "sum").get(server_id)
     assert entry is not None
     assert entry.state is recorded
 
@@ -433,7 +433,7 @@ def test_services_that_share_the_folder_of_their_guests_leave_each_others_alone(
     for _ in range(2):
         pair.tend()
     assert (pair.status(server.id), processes(server.id)) == (ACTIVE, 1)
-    asking.ask(pair.here.compute, server.id, DELETE)
+    asking.request_task(pair.here.compute, server.id, DELETE)
     pair.here.settle()
     assert processes(server.id) == 0
 
@@ -441,7 +441,7 @@ def test_services_that_share_the_folder_of_their_guests_leave_each_others_alone(
 def test_a_server_that_is_deleted_leaves_no_process_on_a_member_that_shares_its_disk(pair: Pair) -> None:
     share_disks(pair)
     server_id = booted(pair, "far")
-    asking.ask(pair.here.compute, server_id, DELETE)
+    asking.request_task(pair.here.compute, server_id, DELETE)
     pair.here.settle()
     assert processes(server_id) == 0
     assert not (pair.rack.home / "servers" / server_id).exists()
@@ -457,7 +457,7 @@ def test_a_server_that_was_unshelved_is_restarted_from_its_ordinary_image(pair: 
     unshelve.unshelve(pair.here.compute, server_id, project_id="demo", by=by)
     pair.here.settle()
     assert pair.status(server_id) == ACTIVE
-    entry = Ledger.of(pair.here.compute.home, "sum").get(server_id)
+    entry = ServerPlacements.of(pair.here.compute.home, "sum").get(server_id)
     assert entry is not None
     assert entry.guest.image == image_data.content_file(pair.here.compute, pair.here.look(server_id).image_id or "")
 
@@ -506,7 +506,7 @@ def test_an_order_for_a_server_that_is_elsewhere_by_now_is_refused(pair: Pair) -
     server_id = booted(pair, "near")
     cluster = pair.driver.read_nodes()[0].cluster
     assert cluster is not None
-    far = Elsewhere(pair.here.compute.engine, pair.here.compute.home, "another", pair.ring, 60.0)
+    far = RemoteMembers(pair.here.compute.engine, pair.here.compute.home, "another", pair.ring, 60.0)
     with pytest.raises(VirtError, match="is not on the cluster any more"):
         RemoteDriver(far, cluster.members[1], "sum").run(Guest(server_id, "s", "far"))
     assert processes(server_id) == 1
@@ -524,7 +524,7 @@ def test_what_fits_no_member_is_refused_by_the_scheduler(pair: Pair) -> None:
 
 def test_a_restart_of_the_service_adopts_what_runs_everywhere(pair: Pair) -> None:
     near, far = booted(pair, "near"), booted(pair, "far")
-    far_elsewhere = Elsewhere(pair.here.compute.engine, pair.here.compute.home, SERVICE, pair.ring, 60.0)
+    far_elsewhere = RemoteMembers(pair.here.compute.engine, pair.here.compute.home, SERVICE, pair.ring, 60.0)
     anew = drivers(pair.here.compute.home, clusters=ClusterOptions(PLENTY, far_elsewhere.find))
     assert {near: State.RUNNING, far: State.RUNNING}.items() <= dict(anew.states()).items()
     assert [anew.member_of(Guest(one, "", "sum")) for one in (near, far)] == ["near", "far"]

@@ -138,7 +138,7 @@ def test_a_slot_is_free_again_when_its_server_goes(here: Place) -> None:
     flavor = grant(here, {"n1": 1})
     first = here.boot_one(flavor)
     assert here.boot(flavor)[0].status == ERROR
-    actions.ask(here.compute, first.id, "deleting")
+    actions.request_task(here.compute, first.id, "deleting")
     here.settle()
     assert here.boot_one(flavor).node == "n1"
 
@@ -191,7 +191,7 @@ def test_a_node_with_servers_in_slots_is_not_allocated(here: Place) -> None:
     server = here.boot_one(grant(here, {"n1": 1}))
     with pytest.raises(Busy):
         pools.lend(here.compute, "r1", "demo", ["n1"], 2)
-    actions.ask(here.compute, server.id, "deleting")
+    actions.request_task(here.compute, server.id, "deleting")
     here.settle()
     pools.lend(here.compute, "r1", "demo", ["n1"], 2)
 
@@ -213,7 +213,7 @@ def test_it_is_revoked_when_no_server_uses_it(here: Place) -> None:
     with pytest.raises(Busy, match="2 servers"):
         shared_capacity.revoke(here.compute, POOL, 2)
     for server in served:
-        actions.ask(here.compute, server.id, "deleting")
+        actions.request_task(here.compute, server.id, "deleting")
         here.settle()
     for _ in range(2):
         shared_capacity.revoke(here.compute, POOL, 2)
@@ -318,7 +318,7 @@ def test_a_shelved_server_comes_back_into_a_free_slot_alone(here: Place) -> None
     assert other.node == "n1"
     with pytest.raises(NoValidHost):
         unshelve.unshelve(here.compute, server.id)
-    actions.ask(here.compute, other.id, "deleting")
+    actions.request_task(here.compute, other.id, "deleting")
     here.settle()
     unshelve.unshelve(here.compute, server.id)
     here.settle()

@@ -60,7 +60,7 @@ VERBS: dict[str, Verb] = {
     "boots": lambda here, name, number: here.boot(TINY, networks=()),
     "boots in a pool": lambda here, name, number: here.boot(HALF, networks=(), hints={"reservation": "r1"}),
     "finishes": lambda here, name, number: here.settle(),
-    "deletes": lambda here, name, number: actions.ask(here.compute, _oldest(here), DELETE),
+    "deletes": lambda here, name, number: actions.request_task(here.compute, _oldest(here), DELETE),
     "enrols": lambda here, name, number: pools.enrol(here.compute, name, 1),
     "withdraws": lambda here, name, number: pools.withdraw(here.compute, name, 1),
     "lends": lambda here, name, number: pools.lend(here.compute, "r1", "demo", [name], number),

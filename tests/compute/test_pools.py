@@ -60,7 +60,7 @@ def test_a_pool_is_taken_back_when_it_is_empty(here: Place) -> None:
     server = here.boot_one(hints={"reservation": "r1"})
     with pytest.raises(Busy, match="1 server"):
         lending.take_back(here.compute, "r1", [], 2)
-    actions.ask(here.compute, server.id, "deleting")
+    actions.request_task(here.compute, server.id, "deleting")
     here.settle()
     lending.take_back(here.compute, "r1", [], 2)
     assert lending.pools(here.compute) == {"freepool": {"n1", "n2"}}
@@ -128,7 +128,7 @@ def test_booting_and_moving_between_pools_never_mix(here: Place) -> None:
         for _ in range(rounds):
             server = here.boot(networks=(), project_id=f"p{number}")[0]
             if server.status != ERROR:
-                actions.ask(here.compute, server.id, "deleting")
+                actions.request_task(here.compute, server.id, "deleting")
                 task_worker.carry_out(here.compute, server.id)
 
     def moves() -> list[str]:

@@ -73,13 +73,13 @@ def test_from_reserved_to_gone(real: Place, driver: ProcessDriver) -> None:
     server_id = create.reserve(real.compute, request(), str(uuid4())).id
     real.settle()
     assert driver.states() == {server_id: State.PREPARED}
-    actions.ask(real.compute, server_id, WAKE)
+    actions.request_task(real.compute, server_id, WAKE)
     real.settle()
     assert (real.look(server_id).status, driver.states()) == (ACTIVE, {server_id: State.RUNNING})
-    actions.ask(real.compute, server_id, SUSPEND)
+    actions.request_task(real.compute, server_id, SUSPEND)
     real.settle()
     assert (real.look(server_id).status, driver.states()) == (SUSPENDED, {server_id: State.PAUSED})
-    actions.ask(real.compute, server_id, DELETE)
+    actions.request_task(real.compute, server_id, DELETE)
     real.settle()
     assert driver.states() == {}
 
@@ -88,7 +88,7 @@ def test_what_died_by_itself_is_noticed(real: Place, driver: ProcessDriver) -> N
     running = real.boot_one()
     sleeping = create.reserve(real.compute, request(), str(uuid4()))
     stopped = real.boot_one()
-    actions.ask(real.compute, stopped.id, STOP)
+    actions.request_task(real.compute, stopped.id, STOP)
     real.settle()
     sync_states.reconcile(real.compute)
     assert real.rings.rung == []
@@ -105,7 +105,7 @@ def test_a_reserved_server_that_lost_its_disk_is_woken_all_the_same(real: Place,
     server = create.reserve(real.compute, request(), str(uuid4()))
     real.settle()
     driver.delete(server.id)
-    actions.ask(real.compute, server.id, WAKE)
+    actions.request_task(real.compute, server.id, WAKE)
     real.settle()
     assert real.look(server.id).status == ACTIVE
     assert driver.states() == {server.id: State.RUNNING}

@@ -66,13 +66,13 @@ def test_nodes_of_a_file_are_created_once_until_it_changes(tmp_path: Path) -> No
 
 def test_nobody_is_asked_for_work_where_a_glance_shows_none(here: Place) -> None:
     _write(here, "DELETE FROM compute_network_calls")
-    assert not pending_work.look(here.compute).servers
+    assert not pending_work.read(here.compute).servers
     (server,) = here.boot()
-    assert pending_work.look(here.compute).servers
+    assert pending_work.read(here.compute).servers
     here.settle()
     _write(here, "DELETE FROM compute_network_calls")
-    there = pending_work.look(here.compute)
+    there = pending_work.read(here.compute)
     assert (there.servers, there.calls, there.messages) == (False, False, False)
     _write(here, "INSERT INTO compute_network_calls (host) VALUES ('there')")
-    assert replace(there, calls=True) == pending_work.look(here.compute)
+    assert replace(there, calls=True) == pending_work.read(here.compute)
     assert server.id

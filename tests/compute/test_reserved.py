@@ -63,7 +63,7 @@ def reserved(wired: Wired) -> Server:
 
 
 def wake(here: Place, server: Server) -> Server:
-    actions.ask(here.compute, server.id, WAKE)
+    actions.request_task(here.compute, server.id, WAKE)
     here.settle()
     return here.look(server.id)
 
@@ -113,7 +113,7 @@ def test_the_content_of_a_deleted_image_goes_with_the_last_that_needs_it(real: P
     real.settle()
     real.drop_image(made)
     for server, kept in ((first, True), (second, False)):
-        actions.ask(real.compute, server.id, WAKE if wakes else DELETE)
+        actions.request_task(real.compute, server.id, WAKE if wakes else DELETE)
         real.settle()
         swept_a_day_later(real, made)
         assert is_kept(real, made) is kept
@@ -170,7 +170,7 @@ def test_the_room_of_a_reserved_server_is_taken_though_it_uses_no_memory(real: P
         services.audit(real.compute)
         sync_states.reconcile(real.compute)
     gone, awake = (one for one in made if one.node == "n1")
-    actions.ask(real.compute, gone.id, DELETE)
+    actions.request_task(real.compute, gone.id, DELETE)
     real.settle()
     assert (real.used("n1")[1], real.driver.states().keys()) == (4096, {one.id for one in made} - {gone.id})
     assert wake(real, awake).status == ACTIVE
@@ -191,7 +191,7 @@ def test_a_service_that_is_started_again_finds_reserved_servers_as_they_were(rea
 def test_a_reserved_server_is_deleted_with_all_that_it_has(real: Place) -> None:
     server = reserve(real)
     real.settle()
-    actions.ask(real.compute, server.id, DELETE)
+    actions.request_task(real.compute, server.id, DELETE)
     real.settle()
     assert (real.count("compute_servers"), real.driver.states(), real.used("n1")) == (0, {}, (0, 0, 0))
     assert real.count("compute_addresses", "server_id IS NOT NULL") == 0
@@ -215,7 +215,7 @@ def test_a_host_that_was_started_again_has_the_interfaces_of_reserved_servers_an
 def test_a_worker_that_is_killed_while_it_wakes_a_server_is_followed_by_another(wired: Wired, step: int) -> None:
     server = reserved(wired)
     wired.steps.asked.clear()
-    actions.ask(wired.compute, server.id, WAKE)
+    actions.request_task(wired.compute, server.id, WAKE)
     wired.steps.dies = step
     try:
         wired.settle()
@@ -233,6 +233,6 @@ def test_a_reserved_server_that_is_deleted_while_it_is_prepared_leaves_nothing(w
     try:
         wired.settle()
     except Died:
-        actions.ask(wired.compute, server.id, DELETE)
+        actions.request_task(wired.compute, server.id, DELETE)
         wired.restarted(server.id)
         assert (wired.here.count("compute_servers"), wired.plugs(), wired.here.driver.guests) == (0, [], {})

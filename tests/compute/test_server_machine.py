@@ -54,7 +54,10 @@ SMALL = replace(TINY, id="s", name="small", ram_mb=256, disk_gb=30)
 BY = {"project_id": "demo", "user_id": "dora", "request_id": "req-1"}
 
 ASKED: dict[str, Callable[[Compute, str], object]] = {
-    **{task: partial(lambda wish, compute, server_id: actions.ask(compute, server_id, wish), task) for task in WISHES},
+    **{
+        task: partial(lambda wish, compute, server_id: actions.request_task(compute, server_id, wish), task)
+        for task in WISHES
+    },
     "shelve": actions.shelve,
     "unshelve": unshelve.unshelve,
     "grow": lambda compute, server_id: resize.resize(compute, server_id, HALF),

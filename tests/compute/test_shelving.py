@@ -136,7 +136,7 @@ def test_what_cannot_be_recreated_stays_shelved_and_holds_no_room(here: Place) -
 
 def test_deleting_a_shelved_server_leaves_nothing(here: Place) -> None:
     server = shelved(here, here.boot_one())
-    actions.ask(here.compute, server.id, DELETE)
+    actions.request_task(here.compute, server.id, DELETE)
     assert (here.count("compute_servers"), here.count("compute_images")) == (0, 0)
     assert list(here.compute.images.iterdir()) == []
     assert here.count("compute_addresses", "server_id IS NOT NULL") == 0
@@ -149,7 +149,7 @@ def test_deleting_overtakes_shelving(here: Place) -> None:
 
     def overtaken(guest: Guest, target: object) -> None:
         snapshot(guest, target)
-        actions.ask(here.compute, server.id, DELETE)
+        actions.request_task(here.compute, server.id, DELETE)
 
     here.driver.snapshot = overtaken
     here.settle()
@@ -171,7 +171,7 @@ def test_only_a_shelved_server_is_unshelved_and_only_once(here: Place) -> None:
     with pytest.raises(Busy):
         unshelve.unshelve(here.compute, server.id)
     with pytest.raises(Conflict):
-        actions.ask(here.compute, server.id, STOP)
+        actions.request_task(here.compute, server.id, STOP)
     here.settle()
     assert here.drift() == []
 

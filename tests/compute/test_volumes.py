@@ -76,8 +76,8 @@ def test_a_volume_whose_deletion_is_under_way_is_not_available(here: Place) -> N
 
 def test_a_volume_of_a_reservation_grows_and_stays(here: Place) -> None:
     order = Order(str(uuid4()), 1, "demo", "local", "ssd", 1)
-    volumes.make(here.compute, order, 1)
-    volumes.make(here.compute, replace(order, size_gb=2), 2)
+    volumes.ensure(here.compute, order, 1)
+    volumes.ensure(here.compute, replace(order, size_gb=2), 2)
     (made,) = volumes.of_pools(here.compute, [order.pool])
     assert (made.status, made.size_gb, files(here, "local")) == (AVAILABLE, 2, [made.id])
     with pytest.raises(Conflict, match="which is not over"):

@@ -90,7 +90,7 @@ def test_a_server_is_deleted_once(scene: Scene, status: str) -> None:
 
 def changed(here: Place, server_id: str, status: str) -> None:
     if status == PAUSED:
-        actions.ask(here.compute, server_id, PAUSE)
+        actions.request_task(here.compute, server_id, PAUSE)
     elif status == SHELVED:
         actions.shelve(here.compute, server_id)
     else:
@@ -161,7 +161,7 @@ def test_who_is_fenced_confirms_no_resize(bundled: BundledScene) -> None:
     server_id = str(bundled.server())
     bundled.cloud.suspend(server_id, 10)
     bundled.settle()
-    actions.ask(bundled.here.compute, server_id, RESUME)
+    actions.request_task(bundled.here.compute, server_id, RESUME)
     bundled.settle()
     changed(bundled.here, server_id, RESIZED)
     with pytest.raises(Fenced):

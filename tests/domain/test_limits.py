@@ -11,7 +11,7 @@ from climate.domain.errors import LimitExceeded
 from climate.domain.events.event_transitions import Times, plan
 from climate.domain.facts import Hold, LeaseCreated, PlannedReservation
 from climate.domain.lease import Lease, fold
-from climate.domain.limits import IN_USE, NO_LIMIT, NOTHING, SAYS, Edge, Limit, LimitRequest, Use, check, most
+from climate.domain.limits import IN_USE, NO_LIMIT, NOTHING, SAYS, HoldingChange, Limit, LimitRequest, Use, check, most
 from climate.domain.period import Period
 
 NOON = datetime(2030, 1, 1, 12, 0, tzinfo=UTC)
@@ -34,7 +34,9 @@ def lease(start: float, end: float, hosts: int = 1, slots: int = 0, grace: float
 
 
 def use(*taken: tuple[float, float, int]) -> Use:
-    edges = [Edge(at(start), hosts) for start, _, hosts in taken] + [Edge(at(end), -hosts) for _, end, hosts in taken]
+    edges = [HoldingChange(at(start), hosts) for start, _, hosts in taken] + [
+        HoldingChange(at(end), -hosts) for _, end, hosts in taken
+    ]
     return Use(len(taken), tuple(edges))
 
 

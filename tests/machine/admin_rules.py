@@ -15,7 +15,7 @@ from climate.service.host_operations import failures, maintenance, pool_moves, p
 from climate.service.hosts import reservable as opening
 from climate.service.leases import host_replacement
 from climate.service.power import power
-from climate.service.power.power import ByHand
+from climate.service.power.power import ManualRequest
 from tests.conftest import ADMIN
 from tests.machine.deployment import Site
 from tests.machine.user_rules import known
@@ -83,7 +83,7 @@ class Admins:
 
     @rule(host=NUMBERS, on=st.booleans())
     def switch_by_hand(self, host: int, on: bool) -> None:
-        self._perhaps(lambda: power.switch(self.site.climate, ADMIN, str(host), ByHand(on)))
+        self._perhaps(lambda: power.switch(self.site.climate, ADMIN, str(host), ManualRequest(on)))
 
     @rule(data=st.data())
     def requeue(self, data: st.DataObject) -> None:

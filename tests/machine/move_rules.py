@@ -20,7 +20,7 @@ from climate.compute.servers import sync_states
 from climate.compute.servers.tasks import task_worker
 from climate.compute.store.tables.servers import metadata as compute_metadata
 from climate.compute.virt.hypervisor_cluster.driver import HypervisorClusterDriver
-from climate.compute.virt.hypervisor_cluster.server_placements import Ledger
+from climate.compute.virt.hypervisor_cluster.server_placements import ServerPlacements
 from climate.compute.virt.multi_node import MultiNodeDriver
 from climate.context import Climate
 from climate.service.events import event_dispatch, events
@@ -159,7 +159,7 @@ class Moving:
 
     def _waits(self, server_id: str) -> bool:
         """Return whether a deletion waits for a failed member, which may still have the server."""
-        entry = Ledger.of(self.home / HEAD, SUM).get(server_id)
+        entry = ServerPlacements.of(self.home / HEAD, SUM).get(server_id)
         places = () if entry is None else (entry.place, *([entry.leaves] if entry.leaves is not None else []))
         fails = any(one.member in self.members and not self.members[one.member].driver.up for one in places)
         return fails and any(one.id == server_id and one.task == DELETE for one in self.servers())

@@ -41,7 +41,7 @@ NOBODY = UUID(int=0)
 ROUNDS = (
     reconcile.correct,
     maintenance.run_round,
-    failures.look,
+    failures.check,
     healing.heal_all,
     recycling.run_round,
     cleaning.run_round,
@@ -130,14 +130,14 @@ class Care(RuleBasedStateMachine):
     def break_down(self, host: int, patience: bool) -> None:
         self.cloud.unwell[HOSTS[host - 1]] = "broken"
         if patience:
-            failures.look(self.climate)
+            failures.check(self.climate)
             self.clock.forward(minutes=1)
 
     @rule(host=NUMBERS, patience=st.booleans())
     def recover(self, host: int, patience: bool) -> None:
         self.cloud.unwell.pop(HOSTS[host - 1], None)
         if patience:
-            failures.look(self.climate)
+            failures.check(self.climate)
             self.clock.forward(minutes=1)
 
     @rule(host=NUMBERS)

@@ -53,7 +53,7 @@ def failed(world: Moving) -> tuple[str, Server]:
 
 def test_a_deletion_that_waits_for_a_failed_member_is_left_open_and_done_when_it_returns(world: Moving) -> None:
     name, server = failed(world)
-    actions.ask(world.here.compute, server.id, DELETE)
+    actions.request_task(world.here.compute, server.id, DELETE)
     world.finish()
     assert [one.id for one in world.servers() if one.task == DELETE] == [server.id]
     assert world.copies(server.id) == [name]
@@ -66,7 +66,7 @@ def test_a_deletion_that_waits_for_a_failed_member_is_left_open_and_done_when_it
 def test_other_deletions_do_not_wait_for_it(world: Moving) -> None:
     name, server = failed(world)
     for one in world.servers():
-        actions.ask(world.here.compute, one.id, DELETE)
+        actions.request_task(world.here.compute, one.id, DELETE)
     world.finish()
     left = [one.id for one in world.servers()]
     assert server.id in left
@@ -77,7 +77,7 @@ def test_other_deletions_do_not_wait_for_it(world: Moving) -> None:
 def test_a_stop_does_not_wait_for_it(world: Moving) -> None:
     """It fails with a reason, and the server runs where it ran."""
     name, server = failed(world)
-    actions.ask(world.here.compute, server.id, STOP)
+    actions.request_task(world.here.compute, server.id, STOP)
     world.finish()
     found = next(one for one in world.servers() if one.id == server.id)
     assert (found.status, found.task) == (ERROR, None)
@@ -88,6 +88,6 @@ def test_a_stop_does_not_wait_for_it(world: Moving) -> None:
 def test_a_deletion_that_a_working_member_never_does_is_a_fault(world: Moving) -> None:
     name, server = failed(world)
     world.members[name].driver.up = world.members[name].driver.mute = True
-    actions.ask(world.here.compute, server.id, DELETE)
+    actions.request_task(world.here.compute, server.id, DELETE)
     with pytest.raises(AssertionError, match="does not end"):
         world.finish()

@@ -57,12 +57,15 @@ SPARE = "spare"
 WHICH = st.integers(0, MOST_SERVERS - 1)
 
 ASKED: Mapping[str, Callable[[Compute, str], object]] = {
-    **{task: lambda compute, one, task=task: actions.ask(compute, one, task) for task in (STOP, START, PAUSE, UNPAUSE)},
+    **{
+        task: lambda compute, one, task=task: actions.request_task(compute, one, task)
+        for task in (STOP, START, PAUSE, UNPAUSE)
+    },
     "migrate": cold_migration.migrate,
     "migrate live": lambda compute, one: live_migration_requests.live_migrate(compute, one, by=BY),
     "evacuate": evacuation.evacuate,
     "confirm": resize.confirm,
-    "revert": lambda compute, one: actions.ask(compute, one, REVERT),
+    "revert": lambda compute, one: actions.request_task(compute, one, REVERT),
 }
 """What is asked of servers."""
 
@@ -152,7 +155,7 @@ class Moves(RuleBasedStateMachine):
 
     @rule(which=WHICH)
     def delete(self, which: int) -> None:
-        self._ask(which, lambda compute, one: actions.ask(compute, one, DELETE))
+        self._ask(which, lambda compute, one: actions.request_task(compute, one, DELETE))
         self.world.work()
 
     # Owners and operators; workers may die or fail at what was asked.
@@ -318,7 +321,7 @@ class Moves(RuleBasedStateMachine):
 
     def _let_go(self) -> None:
         for server in self.world.servers():
-            actions.ask(self.world.here.compute, server.id, DELETE)
+            actions.request_task(self.world.here.compute, server.id, DELETE)
         self.world.finish()
         assert self.world.servers() == []
         for _ in range(60):

@@ -14,7 +14,7 @@ from sqlalchemy import Engine, text
 from climate.compute import build
 from climate.compute.models.server import DELETE
 from climate.compute.network.driver.recording import RecordingNetwork
-from climate.compute.network.driver.registry import Wires
+from climate.compute.network.driver.registry import DriverCache
 from climate.compute.network.service import network_service
 from climate.compute.servers import actions
 from climate.compute.virt.in_memory import MemoryDriver
@@ -117,11 +117,11 @@ def test_they_are_flat_networks_with_their_ends_reserved(kept: Engine) -> None:
 def test_the_network_service_takes_them_over_and_a_server_goes_as_any_other(kept: Engine, tmp_path: Path) -> None:
     wire = RecordingNetwork()
     made = build(kept, home=tmp_path, service_host="service-1", cast=Rings(), driver=MemoryDriver())
-    compute = replace(made, wires=Wires(lambda _: wire))
+    compute = replace(made, wires=DriverCache(lambda _: wire))
     for _ in range(3):
         network_service.run_round(compute)
     assert rows(kept, "SELECT DISTINCT host, injected FROM compute_networks") == [("service-1", True)]
     assert wire.serving == {}, "flat: somebody else does it"
-    actions.ask(compute, SERVERS[0], DELETE)
+    actions.request_task(compute, SERVERS[0], DELETE)
     assert rows(kept, "SELECT server_id::text FROM compute_addresses WHERE server_id IS NOT NULL") == [(SERVERS[1],)]
     assert rows(kept, "SELECT server_id::text FROM compute_vifs") == [(SERVERS[1],)]

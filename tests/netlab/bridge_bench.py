@@ -43,7 +43,7 @@ class Bench:
         """A guest on that bridge, with this address and its way out, or with none yet; its MAC ends in `number`."""
         count = next(self.numbers) if number is None else number
         name, port = f"g{count}", f"p{count}"
-        netns.make(name)
+        netns.create(name)
         self.guests.append(name)
         mac = ("address", mac_of(count))
         said(None, "ip", "link", "add", port, "netns", HOST, "type", "veth", "peer", "eth0", *mac, "netns", name)

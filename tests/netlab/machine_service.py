@@ -18,7 +18,7 @@ import structlog
 from climate import compute
 from climate.compute import Compute
 from climate.compute.clusters.cluster_spec import CLUSTER
-from climate.compute.clusters.remote_members import Elsewhere
+from climate.compute.clusters.remote_members import RemoteMembers
 from climate.compute.nodes import services
 from climate.compute.nodes.nodes_file import NodesFile
 from climate.compute.servers import sync_states
@@ -27,7 +27,7 @@ from climate.compute.virt.hypervisor_cluster.driver import Find, HypervisorClust
 from climate.compute.virt.live_migrator import Limits
 from climate.compute.virt.multi_node import MultiNodeDriver
 from climate.compute.virt.qemu.driver import QemuDriver
-from climate.compute.virt.qemu.migration_ports import Listening
+from climate.compute.virt.qemu.migration_ports import PortRange
 from climate.identity.keys import KeyRing
 from climate.sealed_secrets import Vault
 from climate.store.engine import connect
@@ -104,7 +104,7 @@ class Rings:
 
 def driver(home: Path, address: str | None = None, find: Find = nowhere) -> MultiNodeDriver:
     """The driver of a service; `address`: where it takes guests of other machines; `find`: members of its clusters."""
-    listening = None if address is None else Listening.of(address)
+    listening = None if address is None else PortRange.of(address)
     machines = QemuDriver(home / "machines", "tcg", stop_seconds=1, listening=listening)
     read = NodesFile(home, "nodes.yaml").nodes
     summing = HypervisorClusterDriver(read, {"qemu": machines}, home, find_elsewhere=find, live_limits=LIMITS)
@@ -130,7 +130,7 @@ def main(name: str, home: Path, shared: Path, database: str, address: str) -> No
     # Answers are all that is on the standard output.
     structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
     engine, rings = connect(database, pool_size=4), Rings()
-    elsewhere = Elsewhere(engine, home.resolve(), name, lambda: None, 60.0, vault=vault(shared))
+    elsewhere = RemoteMembers(engine, home.resolve(), name, lambda: None, 60.0, vault=vault(shared))
     made = compute.build(engine, home=home, service_host=name, cast=rings, driver=driver(home, address, elsewhere.find))
     own = replace(made, vault=vault(shared), live_limits=LIMITS)
     for line in sys.stdin:

@@ -8,7 +8,7 @@ from ipaddress import IPv4Address, IPv4Interface, IPv4Network
 from pathlib import Path
 from uuid import uuid4
 
-from climate.compute.network.driver import Dhcp, Entry, Kind, Link, Plug, Served, interface_name
+from climate.compute.network.driver import Dhcp, Entry, Kind, Link, NetworkServices, Plug, interface_name
 from climate.compute.network.linux.driver import LinuxNetwork
 from climate.compute.servers.interfaces.vif_plugging import netns_of
 from climate.compute.virt import Guest, Interface, VirtDriver, Wiring
@@ -108,7 +108,7 @@ class Site:
             for number, each in enumerate(self.placed)
         )
         served = Dhcp(NETWORK, NETWORK[2], "novalocal", 120, entries)
-        self.hosts[SERVING].serve(Served(replace(LINK, gateway=GATEWAY), served))
+        self.hosts[SERVING].serve(NetworkServices(replace(LINK, gateway=GATEWAY), served))
 
     def connect(self, one: Placed, *, up: bool = True) -> None:
         """Plug its interface in, or set it up or down."""

@@ -157,7 +157,7 @@ def test_a_connection_outlives_the_compute_service(place: Region, pipe: dict[str
 def test_a_certificate_of_another_authority_is_refused(place: Region, pipe: dict[str, Any], tmp_path: Path) -> None:
     """Even of one that is called as the project's own."""
     made, now = _issued(place.member, "eve"), datetime.now(UTC)
-    other = authority.make(_project(place.member), now)
+    other = authority.create(_project(place.member), now)
     forged = openvpn.client_file(
         made["authority"], authority.sign_client(other, "eve", now), (pipe["public_ip"], pipe["public_port"])
     )

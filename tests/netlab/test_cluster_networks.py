@@ -12,7 +12,7 @@ from sqlalchemy import text
 from climate.compute.linux import netns
 from climate.compute.models.server import ACTIVE, DELETE, START, STOP, Server
 from climate.compute.network.driver import interface_name
-from climate.compute.network.driver.registry import Wires
+from climate.compute.network.driver.registry import DriverCache
 from climate.compute.network.linux.driver import LinuxNetwork
 from climate.compute.servers.interfaces import interfaces
 from climate.compute.servers.interfaces.vif_plugging import netns_of
@@ -40,18 +40,18 @@ def ip(host: str, *words: str) -> None:
 
 
 @pytest.fixture
-def wires(tmp_path: Path) -> Wires:
-    return Wires(lambda host: LinuxNetwork(host, tmp_path / str(host)))
+def wires(tmp_path: Path) -> DriverCache:
+    return DriverCache(lambda host: LinuxNetwork(host, tmp_path / str(host)))
 
 
 @pytest.fixture
-def pair(lab: Lab, make_database: Databases, tmp_path: Path, wires: Wires) -> Iterator[WiredPair]:
+def pair(lab: Lab, make_database: Databases, tmp_path: Path, wires: DriverCache) -> Iterator[WiredPair]:
     with on_the_lab(lab, make_database, tmp_path, wires, "process") as pair:
         yield pair
 
 
 @pytest.fixture
-def machines(lab: Lab, make_database: Databases, tmp_path: Path, wires: Wires) -> Iterator[WiredPair]:
+def machines(lab: Lab, make_database: Databases, tmp_path: Path, wires: DriverCache) -> Iterator[WiredPair]:
     """The same of virtual machines."""
     trouble = QemuDriver(tmp_path, accel="tcg").trouble()
     if trouble is None and not TARGET.exists():
@@ -63,7 +63,9 @@ def machines(lab: Lab, make_database: Databases, tmp_path: Path, wires: Wires) -
 
 
 @contextmanager
-def on_the_lab(lab: Lab, make_database: Databases, folder: Path, wires: Wires, driver: str) -> Iterator[WiredPair]:
+def on_the_lab(
+    lab: Lab, make_database: Databases, folder: Path, wires: DriverCache, driver: str
+) -> Iterator[WiredPair]:
     """A cluster whose members have guests of this driver, on the lab's hosts."""
     topology.bridge(lab, BRIDGE)
     ip(lab.network, "address", "replace", WATCHER, "dev", FLAT)
@@ -116,7 +118,7 @@ def counts(pair: WiredPair, server: Server) -> list[int]:
     return [int(number) for number in re.findall(r"^machine: (\d+)\r?$", said, re.M)]
 
 
-def test_servers_on_two_members_reach_each_other_and_the_network(lab: Lab, pair: WiredPair, wires: Wires) -> None:
+def test_servers_on_two_members_reach_each_other_and_the_network(lab: Lab, pair: WiredPair, wires: DriverCache) -> None:
     near, far = pair.booted(NEAR), pair.booted(FAR)
     for server, member in ((near, NEAR), (far, FAR)):
         answers(lab, pair, server)

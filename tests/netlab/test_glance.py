@@ -9,7 +9,7 @@ import pytest
 
 from climate.compute.errors import NetworkError
 from climate.compute.linux import processes
-from climate.compute.network.driver import Dhcp, Entry, Link, Served
+from climate.compute.network.driver import Dhcp, Entry, Link, NetworkServices
 from climate.compute.network.linux.driver import LinuxNetwork
 from climate.sandbox.topology import Lab
 from tests.netlab.guests import said
@@ -19,10 +19,10 @@ pytestmark = pytest.mark.netlab("nft", "dnsmasq", "radvd")
 PREFIX = IPv6Network("fd00:0:0:7::/64")
 
 
-def served(number: int, *entries: Entry) -> Served:
+def served(number: int, *entries: Entry) -> NetworkServices:
     network = IPv4Network(f"10.{number}.0.0/24")
     link = Link(f"net-{number}", f"br7{number}", gateway=IPv4Interface(f"{network[1]}/24"))
-    return Served(link, Dhcp(network, network[2], "novalocal", 120, entries))
+    return NetworkServices(link, Dhcp(network, network[2], "novalocal", 120, entries))
 
 
 def entry(last: int, since: int = 0) -> Entry:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from climate.compute.linux import netns
-from climate.compute.network.driver import Dhcp, DhcpAction, Entry, Link, Served
+from climate.compute.network.driver import Dhcp, DhcpAction, Entry, Link, NetworkServices
 from climate.compute.network.linux.daemons import dhcp_release
 from climate.compute.network.linux.vlan.vlan_transport import Vxlan, why_not
 from tests.netlab import frames
@@ -85,7 +85,7 @@ def neighbours(on: On) -> tuple[Guest, Guest]:
     )
     network = IPv4Network("10.0.0.0/24")
     for known in ((), entries):  # what the server begins with it takes for leased
-        on("n1").serve(Served(SERVED, Dhcp(network, network[2], "novalocal", 120, known)))
+        on("n1").serve(NetworkServices(SERVED, Dhcp(network, network[2], "novalocal", 120, known)))
     one, two = (Guest(replace(one.plug, static=())) for one in made)
     for each in (one, two):
         on("n1").plug(each.plug)

@@ -11,7 +11,7 @@ import pytest
 from climate.compute.errors import VirtError
 from climate.compute.linux import processes
 from climate.compute.network.render import interfaces
-from climate.compute.network.render.interfaces import Card
+from climate.compute.network.render.interfaces import GuestInterface
 from climate.compute.virt import State
 from tests.netlab import leftovers
 from tests.netlab.guests import packets_from, silent
@@ -107,7 +107,7 @@ def test_a_machine_is_given_its_address_where_there_is_no_dhcp(make_site: Callab
     """And again after it was suspended and started anew."""
     site = make_site("qemu", dhcp=False)
     one = site.place("c1")
-    text = interfaces.interfaces([Card("eth0", IPv4Interface(f"{one.address}/24"))])
+    text = interfaces.interfaces([GuestInterface("eth0", IPv4Interface(f"{one.address}/24"))])
     card = replace(one.guest.interfaces[0], interfaces_file=text)
     one.guest = replace(one.guest, interfaces=(card,))
     light = make_site("process", dhcp=False, beside=site)

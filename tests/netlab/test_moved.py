@@ -10,13 +10,13 @@ import pytest
 from climate.compute.linux import processes
 from climate.compute.virt.live_migrator import Limits, LiveMigrator, Order
 from climate.compute.virt.qemu.driver import QemuDriver
-from climate.compute.virt.qemu.migration_ports import Listening
+from climate.compute.virt.qemu.migration_ports import PortRange
 from tests.netlab.guests import packets_from, wire
 from tests.netlab.servers import PATIENCE, SERVING, Placed, Site, answering
 
 pytestmark = [pytest.mark.netlab("dnsmasq", "ping", "nft"), pytest.mark.timeout(300)]
 
-LISTENING = Listening.of("127.0.0.1")
+LISTENING = PortRange.of("127.0.0.1")
 LIMITS = Limits(seconds=PATIENCE)
 
 

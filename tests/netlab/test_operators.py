@@ -58,7 +58,7 @@ def spaces(lab: Lab) -> Iterator[None]:
     """Two namespaces that begin like a guest's, of which one is that of a guest that is gone."""
     names = ("clg-tools", vif_plugging.netns_of("01234567-0000-4000-8000-000000000000"))
     for name in names:
-        netns.make(name)
+        netns.create(name)
     yield
     for name in names:
         netns.drop(name)

@@ -32,7 +32,7 @@ def other(on: On) -> Guest:
 
 
 def begun(name: str, place: str) -> None:
-    netns.make(place)
+    netns.create(place)
     words = f"ip link add {name} group {netlink.GROUP} type veth peer name eth0 netns {place}"
     said("c1", *words.split())
 

@@ -46,9 +46,9 @@ def unshelving_now(here: Place, server_id: str) -> None:
 
 
 ACTS: dict[str, Act] = {
-    "paused": lambda here, server_id: actions.ask(here.compute, server_id, PAUSE),
-    "suspended": lambda here, server_id: actions.ask(here.compute, server_id, SUSPEND),
-    "stopped": lambda here, server_id: actions.ask(here.compute, server_id, STOP),
+    "paused": lambda here, server_id: actions.request_task(here.compute, server_id, PAUSE),
+    "suspended": lambda here, server_id: actions.request_task(here.compute, server_id, SUSPEND),
+    "stopped": lambda here, server_id: actions.request_task(here.compute, server_id, STOP),
     "to be confirmed": resized,
     "locked": lambda here, server_id: properties.lock(here.compute, server_id, "mine", project_id="demo", by=BY),
     "in error": broken,
@@ -158,7 +158,7 @@ def test_a_server_that_waits_for_its_resize_to_be_confirmed_does_not_run_on(
 ) -> None:
     server_id = here.boot_one().id
     if before == SHUTOFF:
-        actions.ask(here.compute, server_id, STOP)
+        actions.request_task(here.compute, server_id, STOP)
         here.settle()
     resized(here, server_id)
     ending = lent(uuid4(), (), "virtual:instance", server_id, on_end="suspend")

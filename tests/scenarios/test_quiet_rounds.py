@@ -26,7 +26,7 @@ from tests.scenarios.test_statement_counts import counted
 from tests.service.lease_actions import hosts_wanted, make, run_due
 from workers import rounds
 
-QUIET = ["reconcile.correct", "failures.look"]
+QUIET = ["reconcile.correct", "failures.check"]
 
 
 @pytest.fixture
@@ -45,7 +45,7 @@ def _reads_hosts(engine: Engine, act: Callable[[], object]) -> bool:
 
 @pytest.mark.usefixtures("lent")
 def test_a_round_costs_one_row_while_nothing_is_the_matter(climate: Climate, engine: Engine) -> None:
-    assert not _reads_hosts(engine, lambda: failures.look(climate))
+    assert not _reads_hosts(engine, lambda: failures.check(climate))
     assert not _reads_hosts(engine, lambda: reconcile.correct(climate))
 
 
@@ -55,11 +55,11 @@ def test_a_host_of_which_the_cloud_knows_nothing_good_is_looked_at(
 ) -> None:
     name = min(cloud.pools()["freepool"])
     cloud.hosts.pop(name)
-    assert _reads_hosts(engine, lambda: failures.look(climate))
+    assert _reads_hosts(engine, lambda: failures.check(climate))
     with climate.engine.connect() as conn:
         assert not pool_membership.glance(conn).is_quiet, "it is doubted"
     clock.forward(seconds=climate.settings.failed_after + 1)
-    failures.look(climate)
+    failures.check(climate)
     with climate.engine.connect() as conn:
         assert [place.name for place in pool_membership.listed(conn, Pool.FAILED)] == [name]
 
@@ -107,7 +107,7 @@ def _name(one: rounds.Round) -> str:
 def test_only_the_comparisons_with_the_cloud_run_while_nothing_is_the_matter(climate: Climate, engine: Engine) -> None:
     assert _due(climate) == QUIET
     with counted(engine) as seen:
-        rounds.make(climate, rounds.due(climate))
+        rounds.run_each(climate, rounds.due(climate))
     assert len(seen) <= 6, seen
 
 
@@ -158,10 +158,10 @@ def test_a_window_begins_and_ends_in_time(climate: Climate, cloud: FakeCloud, cl
     assert _due(climate) == QUIET
     clock.forward(hours=1)
     assert _due(climate)[1] == "maintenance.run_round"
-    rounds.make(climate, rounds.due(climate))
+    rounds.run_each(climate, rounds.due(climate))
     assert name in cloud.pools()["maintenance"]
     clock.forward(hours=1)
-    rounds.make(climate, rounds.due(climate))
+    rounds.run_each(climate, rounds.due(climate))
     assert name in cloud.pools()["freepool"]
     assert _due(climate) == QUIET
 

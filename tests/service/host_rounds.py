@@ -15,7 +15,7 @@ from tests.service.lease_actions import run_due
 def rounds(climate: Climate) -> None:
     """Each of the rounds once, and then what they made due."""
     maintenance.run_round(climate)
-    failures.look(climate)
+    failures.check(climate)
     healing.heal_all(climate)
     run_due(climate)
 

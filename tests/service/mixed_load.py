@@ -28,7 +28,7 @@ from climate.service.leases import healing, host_replacement, leases, update
 from climate.service.leases.leases import Order
 from climate.service.leases.update import Changes
 from climate.service.power import power
-from climate.service.power.power import ByHand, Wiring
+from climate.service.power.power import ManualRequest, Wiring
 from climate.service.preemption import round as preemption
 from climate.service.series import change as series_change
 from climate.service.series import create as series
@@ -309,7 +309,7 @@ def _register(load: Load, chance: Random) -> None:
 
 
 def _switch(load: Load, chance: Random) -> None:
-    power.switch(load.climate, ADMIN, chance.choice(_numbers(load, chance)), ByHand(chance.random() < 0.7))
+    power.switch(load.climate, ADMIN, chance.choice(_numbers(load, chance)), ManualRequest(chance.random() < 0.7))
 
 
 def _reallocate(load: Load, chance: Random) -> None:

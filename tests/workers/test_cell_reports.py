@@ -112,9 +112,9 @@ def test_changes_in_the_leaf_are_seen_at_the_top(tree: Tree) -> None:
     found = tree.at_top(server.id)
     assert found is not None
     assert (found.status, found.service_host) == ("ACTIVE", LEAF)
-    actions.ask(tree.leaf, server.id, STOP)
+    actions.request_task(tree.leaf, server.id, STOP)
     tree.settle(server.id)
-    proxy.ask(tree.top, who(server.id), DELETE)
+    proxy.request_task(tree.top, who(server.id), DELETE)
     tree.settle(server.id)
     assert tree.at_top(server.id) is None
     assert not tracked(tree.stacks["top"])
@@ -123,7 +123,7 @@ def test_changes_in_the_leaf_are_seen_at_the_top(tree: Tree) -> None:
 def test_operations_at_the_top_act_in_the_leaf(tree: Tree) -> None:
     server = create.boot(tree.leaf, request())[0]
     tree.settle(server.id)
-    proxy.ask(tree.top, who(server.id), STOP)
+    proxy.request_task(tree.top, who(server.id), STOP)
     await_so(lambda: tree.agree(server.id) and _task(tree, server.id) == STOP, PATIENCE, "the command to arrive")
     tree.settle(server.id)
     assert actions.get(tree.leaf, server.id).status == "SHUTOFF"
@@ -164,7 +164,7 @@ def test_changes_while_no_cells_process_runs_are_reported_by_the_next(tree: Tree
     tree.settle(server.id)
     stack = tree.stacks["leaf"]
     stack.stop()
-    actions.ask(tree.leaf, server.id, STOP)
+    actions.request_task(tree.leaf, server.id, STOP)
     task_worker.carry_out(tree.leaf, server.id)
     found = tree.at_top(server.id)
     assert found is not None

@@ -159,7 +159,7 @@ def test_the_manager_of_another_package_serves_from_another_process(office: Offi
         office.told()
         assert office.books()["floating"] == {held.address: "10.0.0.6"}
         assert sorted(office.books()[office.network_id]) == ["10.0.0.5", "10.0.0.6"]
-        actions.ask(compute, servers[0].id, DELETE)
+        actions.request_task(compute, servers[0].id, DELETE)
         task_worker.carry_out(compute, servers[0].id)
         office.told()
         assert sorted(office.books()[office.network_id]) == ["10.0.0.5"]

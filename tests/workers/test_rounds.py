@@ -46,12 +46,12 @@ def test_the_trouble_of_one_does_not_keep_the_others_from_theirs(climate: Climat
     def goes_on(_: Climate) -> None:
         made.append("goes on")
 
-    rounds.make(climate, [fails, goes_on, fails, goes_on])
+    rounds.run_each(climate, [fails, goes_on, fails, goes_on])
     assert made == ["fails", "goes on", "fails", "goes on"]
 
 
 def test_all_rounds_run_in_a_quiet_deployment(climate: Climate, capsys: pytest.CaptureFixture[str]) -> None:
-    rounds.make(climate)
+    rounds.run_each(climate)
     said = capsys.readouterr().out
     assert "failed" not in said
     assert "postponed" not in said
@@ -107,7 +107,7 @@ def made(climate):
 with rounds.alone(connect(sys.argv[1], pool_size=2), life=float(sys.argv[2])) as mine:
     print("holds" if mine else "does not hold", flush=True)
     sys.stdin.readline()
-    rounds.make(None, [made, made], mine.__bool__)
+    rounds.run_each(None, [made, made], mine.__bool__)
 print("done", flush=True)
 """
 

@@ -123,7 +123,7 @@ def test_work_waits_while_a_fresh_worker_does_not_know_its_nodes(two: Two) -> No
     good = file.read_text()
     file.write_text("- {name: e1")
     two.restart("east")
-    actions.ask(two.compute(), server.id, "powering-off")
+    actions.request_task(two.compute(), server.id, "powering-off")
     two.desks["east"].serve(server.id)
     two.desks["east"].tend()
     assert (two.look(server).status, two.look(server).task) == (ACTIVE, "powering-off")

@@ -65,7 +65,7 @@ def _cell_request(request: BootRequest, part: Part) -> CellRequest:
 
 def _with_room(there: list[CellRequest]) -> CellRequest:
     """Return the first cell with room for all servers, or several cells that have room for enough of them together."""
-    result = estimate.ask(compute(), [estimate.draft(compute(), one.request, one.cell) for one in there])
+    result = estimate.capacities(compute(), [estimate.draft(compute(), one.request, one.cell) for one in there])
     rooms = [(one, 0 if isinstance(room, ComputeError) else room) for one, room in zip(there, result, strict=True)]
     request = there[0].request
     for one, room in rooms:

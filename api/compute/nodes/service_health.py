@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from climate.compute import Compute
 from climate.compute.models.node import Liveness
 from climate.compute.nodes import services
-from climate.service.process_health import Check, said, since
+from climate.service.process_health import Check, since, time_text
 from climate.store import db_errors
 
 POLLS = 3
@@ -40,7 +40,7 @@ def _services(name: str, liveness: Liveness) -> Iterator[Check]:
         message = f"no {name} service is heard of {since(liveness.last)}: start `climate worker` on its machine"
         yield Check(name, False, message)
     elif silent and liveness.longest is not None:
-        message = f"{silent} of {liveness.known} {name} services are silent, one since {said(liveness.longest)}"
+        message = f"{silent} of {liveness.known} {name} services are silent, one since {time_text(liveness.longest)}"
         yield Check(name, True, f"{message}: see `climate {command}`", warns=True)
     else:
         yield Check(name, True, f"{liveness.up} heard of")

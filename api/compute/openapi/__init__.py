@@ -16,7 +16,7 @@ PREFIX = "/compute/v2.1"
 
 
 @dataclass(frozen=True, slots=True)
-class Face:
+class DocumentedApi:
     """An API that has a document."""
 
     title: str
@@ -61,7 +61,7 @@ SAYS = {
 }
 
 
-def document(app: Flask, face: Face | None = None) -> dict[str, object]:
+def document(app: Flask, face: DocumentedApi | None = None) -> dict[str, object]:
     """Return the document of all routes of `app` below the path of `face`; None: Compute.
 
     Raises KeyError for a route without a description.
@@ -87,7 +87,7 @@ def _path(rule: Rule) -> str:
     return re.sub(r"<(?:\w+:)?(\w+)>", r"{\1}", rule.rule)
 
 
-def _operation(app: Flask, rule: Rule, route: Operation, face: Face) -> dict[str, object]:
+def _operation(app: Flask, rule: Rule, route: Operation, face: DocumentedApi) -> dict[str, object]:
     view = inspect.getdoc(app.view_functions[rule.endpoint]) or ""
     operation: dict[str, object] = {
         "summary": view.split("\n")[0].rstrip("."),
@@ -138,4 +138,4 @@ def _refusal(status: int) -> dict[str, object]:
     return {"description": SAYS[status], "content": content}
 
 
-COMPUTE = Face("climate: compute", written(HIGHEST), PREFIX, OPERATIONS, REFUSAL, (400, 406), (_version(),))
+COMPUTE = DocumentedApi("climate: compute", written(HIGHEST), PREFIX, OPERATIONS, REFUSAL, (400, 406), (_version(),))

@@ -40,7 +40,7 @@ def create() -> tuple[Body, int]:
     user_id = _owner(_user_of(body))  # a caller without the right learns nothing of the other fields
     wanted = NEW.read(body)
     name = wanted["name"]
-    made = keypair.make(name) if wanted["public_key"] is None else None
+    made = keypair.generate(name) if wanted["public_key"] is None else None
     public = made.public if made else wanted["public_key"]
     row = keypairs.create(compute(), user_id, caller().project_id, name, public)
     private = {"private_key": made.private} if made else {}

@@ -11,7 +11,7 @@ from api.compute.microversion import since
 from api.compute.servers import list_query, request_body, reserved_servers, view
 from api.compute.servers.request_body import ServerRequest
 from api.compute.servers.server_bodies import CHANGED
-from api.compute.servers.view import Behind
+from api.compute.servers.view import ServerDetails
 from api.compute.zones import lease_boot as zone_lease_boot
 from api.compute.zones import routing, server_lists, zone_chain
 from api.paging import next_links, page, unknown_marker
@@ -29,8 +29,8 @@ from climate.compute.servers import user_data_and_actions, volume_attachments
 from climate.compute.servers.create import Offered
 from climate.compute.servers.interfaces.interfaces import Requester
 from climate.compute.zones.builds import placement, single_shot
-from climate.compute.zones.builds.placement import Make, Way
-from climate.compute.zones.builds.single_shot import Made
+from climate.compute.zones.builds.placement import ChildRoute, Make
+from climate.compute.zones.builds.single_shot import FirstServer
 from climate.service.leases import lease_servers as leased_boot
 
 Body = dict[str, object]
@@ -66,7 +66,7 @@ def create() -> tuple[Body, int]:
     return {"server": answer}, 202
 
 
-def boot(wanted: ServerRequest) -> Made:
+def boot(wanted: ServerRequest) -> FirstServer:
     """Return the first server of a request, in this zone or in a child."""
     if compute().cells.is_api:
         return _in_a_cell(wanted)
@@ -74,14 +74,14 @@ def boot(wanted: ServerRequest) -> Made:
     order = wanted.order
     if order is not None:
         make = _reserved_at(wanted) if wanted.reserved else _booted_at(wanted)
-        made = placement.place(compute(), wanted.request, order, Way(zone_chain.chain(), parts), make)
-        return Made(made, order.reservation_id)
+        made = placement.place(compute(), wanted.request, order, ChildRoute(zone_chain.chain(), parts), make)
+        return FirstServer(made, order.reservation_id)
     if wanted.reserved:
         return single_shot.reserve(compute(), wanted.request, lambda: _reserve(wanted), zone_chain.chain())
     return single_shot.boot(compute(), wanted.request, zone_chain.chain(), parts)
 
 
-def _in_a_cell(wanted: ServerRequest) -> Made:
+def _in_a_cell(wanted: ServerRequest) -> FirstServer:
     """Return the first server of a request, in the cells of its lease or in those that the cell scheduler chooses.
 
     A reserved server and its lease are in the cell that was chosen.
@@ -92,7 +92,7 @@ def _in_a_cell(wanted: ServerRequest) -> Made:
         started = start.split(compute(), aimed.request, aimed.cell_builds)
     else:
         started = start.start(compute(), aimed.request, sleep, aimed.cell)
-    return Made(started.server_ids[0], started.build_id)
+    return FirstServer(started.server_ids[0], started.build_id)
 
 
 def _booted_at(wanted: ServerRequest) -> Make:
@@ -106,10 +106,10 @@ def _reserved_at(wanted: ServerRequest) -> Make:
 def _reserve(wanted: ServerRequest, offered: Offered | None = None) -> Server:
     made: list[Server] = []
 
-    def make(server_id: str) -> None:
+    def reserve_server(server_id: str) -> None:
         made.append(compute_boot.reserve(compute(), wanted.request, server_id, offered))
 
-    leased_boot.reserve(climate(), caller(), wanted.lease_params, make)
+    leased_boot.reserve(climate(), caller(), wanted.lease_params, reserve_server)
     return made[0]
 
 
@@ -149,7 +149,7 @@ def delete(server_id: str) -> tuple[str, int]:
     """Delete a server, which is listed until that is done.  The lease of a reserved server ends with it."""
     validation.may_write()
     reserved_servers.give_up(server_id)
-    server_operations.ask(compute(), who(server_id), DELETE)
+    server_operations.request_task(compute(), who(server_id), DELETE)
     return "", 204
 
 
@@ -180,15 +180,15 @@ def _listed() -> tuple[list[Server], Callable[[list[Body]], Body]]:
     return servers, lambda views: server_lists.joined(views, links, wanted, is_local_marker=is_local)
 
 
-def behind(servers: Sequence[Server]) -> Behind:
+def behind(servers: Sequence[Server]) -> ServerDetails:
     """Return what the caller's role and microversion add to these servers."""
     attached = volume_attachments.of_servers(compute(), [server.id for server in servers])
     groups = _group_names(servers)
     if not (caller().is_admin and since(3)):
-        return Behind(volumes=attached, security_groups=groups)
+        return ServerDetails(volumes=attached, security_groups=groups)
     hosts = {service.host: _state(service) for service in services.listed(compute())} if since(16) else {}
     user_data = user_data_and_actions.user_data(compute(), [server.id for server in servers])
-    return Behind(hosts, user_data, attached, groups)
+    return ServerDetails(hosts, user_data, attached, groups)
 
 
 def _group_names(servers: Sequence[Server]) -> dict[str, list[str]]:

@@ -51,7 +51,7 @@ STATUS_OF_TASK = {
 """Tasks that are shown as a status while they are under way."""
 
 
-class Behind(NamedTuple):
+class ServerDetails(NamedTuple):
     """Data outside the server's row: `hosts` and `user_data` for administrators, empty for others."""
 
     hosts: Mapping[str, str] = MappingProxyType({})
@@ -64,7 +64,7 @@ class Behind(NamedTuple):
     """Id of a server -> the names of its security groups, if these are not `default` alone."""
 
 
-NOTHING = Behind()
+NOTHING = ServerDetails()
 
 
 def links(path: str) -> list[dict[str, str]]:
@@ -81,7 +81,7 @@ def brief(server: Server) -> Body:
     return {"id": server.id, "name": server.name, "links": links(f"servers/{server.id}")}
 
 
-def full(server: Server, behind: Behind = NOTHING) -> Body:
+def full(server: Server, behind: ServerDetails = NOTHING) -> Body:
     """Return a server with all details that the caller may see."""
     body = brief(server) | {
         "status": STATUS_OF_TASK.get(server.task or "", server.status),
@@ -128,7 +128,7 @@ EXTENDED = (
 """Beginnings of the keys that answers to PUT and rebuild have since 2.75 only."""
 
 
-def changed(server: Server, behind: Behind = NOTHING) -> Body:
+def changed(server: Server, behind: ServerDetails = NOTHING) -> Body:
     """Return a server as the answer to its update or rebuild, which has fewer keys before 2.75."""
     body = full(server, behind)
     if since(75):
@@ -140,7 +140,7 @@ def changed(server: Server, behind: Behind = NOTHING) -> Body:
     return {key: value for key, value in body.items() if not key.startswith(EXTENDED)}
 
 
-def rebuilt(server: Server, behind: Behind, user_data: str | None) -> Body:
+def rebuilt(server: Server, behind: ServerDetails, user_data: str | None) -> Body:
     """Return a server as the answer to its rebuild: its key pair since 2.54, and its user data since 2.57."""
     body = changed(server, behind)
     if since(54):
@@ -152,7 +152,7 @@ def rebuilt(server: Server, behind: Behind, user_data: str | None) -> Body:
     return body
 
 
-def _of_some_servers(server: Server, behind: Behind) -> Body:
+def _of_some_servers(server: Server, behind: ServerDetails) -> Body:
     """Return the keys that only some servers have."""
     body: Body = {}
     # As in Nova, a server without groups has no such key.
@@ -178,7 +178,7 @@ def _later(server: Server) -> Body:
     return {key: value for minor, keys in added if since(minor) for key, value in keys.items()}
 
 
-def _for_administrators(server: Server, behind: Behind) -> Body:
+def _for_administrators(server: Server, behind: ServerDetails) -> Body:
     seen: Body = {}
     if zone_chain.sees_hosts():
         seen = {"OS-EXT-SRV-ATTR:host": server.service_host, "OS-EXT-SRV-ATTR:hypervisor_hostname": server.node}

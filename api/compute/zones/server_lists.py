@@ -10,7 +10,7 @@ from api.paging import Page, next_links, unknown_marker
 from api.request_context import caller, compute, here
 from climate.compute.zones import listing
 from climate.compute.zones.client import ChildRequest
-from climate.compute.zones.listing import Gathered, ServerFilter
+from climate.compute.zones.listing import ChildServers, ServerFilter
 
 Body = dict[str, Any]
 
@@ -47,7 +47,7 @@ def _after(servers: list[Body], marker: str) -> list[Body]:
     return servers[ids.index(marker) + 1 :]
 
 
-def _silent(gathered: Gathered) -> Body:
+def _silent(gathered: ChildServers) -> Body:
     if not gathered.silent or not zone_chain.sees_hosts():
         return {}
     return {"unreachable_zones": [{"id": zone.id, "api_url": zone.api_url} for zone in gathered.silent]}

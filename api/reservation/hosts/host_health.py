@@ -6,7 +6,7 @@ from marshmallow import RAISE, Schema, fields, validate
 from api.openapi import Blueprint
 from api.request_context import caller, climate
 from api.reservation.dates import DATE, date, maybe, out_date
-from api.reservation.hosts.schema import Truth
+from api.reservation.hosts.schema import StrictBoolean
 from api.reservation.leases.request_options import DryRun
 from api.reservation.view_decorator import PREFIX, Operation, Read, Strict, serve
 from climate.domain.hosts.pools import HostPlace, Pool
@@ -77,7 +77,7 @@ class Reallocation(Strict):
     lease_id = fields.UUID()
     reservation_id = fields.UUID()
     to = fields.String(allow_none=True, load_default=None, validate=validate.Regexp(r"^[0-9]{1,18}$"))
-    force = Truth(load_default=False, metadata={"description": "Accept a host that does not match."})
+    force = StrictBoolean(load_default=False, metadata={"description": "Accept a host that does not match."})
 
 
 class ReallocatedOut(Schema):

@@ -10,7 +10,7 @@ from api.openapi import Blueprint
 from api.request_context import caller, climate
 from api.reservation import pages
 from api.reservation.dates import DATE, NOW, Moment, date, maybe, out_date
-from api.reservation.hosts.schema import Truth
+from api.reservation.hosts.schema import StrictBoolean
 from api.reservation.ids import marker_id, path_id
 from api.reservation.leases.lease_view import entry_body
 from api.reservation.leases.request_options import DryRun
@@ -41,8 +41,8 @@ class MaintenanceOrder(Strict):
     start_date = Moment(now=True)
     end_date = Moment(allow_none=True)
     reason = _reason(required=True)
-    force = Truth(load_default=False, metadata={"description": FORCE})
-    move_servers = Truth(load_default=False, metadata={"description": MOVE})
+    force = StrictBoolean(load_default=False, metadata={"description": FORCE})
+    move_servers = StrictBoolean(load_default=False, metadata={"description": MOVE})
 
 
 class MaintenanceQuery(pages.Paged):
@@ -79,8 +79,8 @@ class MaintenanceChanges(Update, Strict):
     start_date = Moment(now=True)
     end_date = Moment(allow_none=True)
     reason = _reason()
-    force = Truth(load_default=False, metadata={"description": FORCE})
-    move_servers = Truth(metadata={"description": MOVE})
+    force = StrictBoolean(load_default=False, metadata={"description": FORCE})
+    move_servers = StrictBoolean(metadata={"description": MOVE})
 
 
 class InTheWayOut(Schema):

@@ -19,7 +19,7 @@ from api.reservation.hosts.power_schema import (
 from api.reservation.leases.request_options import DryRun
 from api.reservation.view_decorator import PREFIX, Operation, Read, nothing, serve
 from climate.service.power import power
-from climate.service.power.power import ByHand, Powered, Saved, Wiring
+from climate.service.power.power import HoursOff, ManualRequest, Powered, Wiring
 
 blueprint = Blueprint("power", __name__, url_prefix=PREFIX, description="Hosts with power settings.")
 
@@ -87,7 +87,7 @@ def clear_power(host_id: str, query: Read) -> ResponseReturnValue:
 )
 def switch_on(host_id: str, query: Read) -> ResponseReturnValue:
     """Request power on of a host; the host is on some time later."""
-    return _switched(host_id, ByHand(True, force=query["force"]), query)
+    return _switched(host_id, ManualRequest(True, force=query["force"]), query)
 
 
 @serve(
@@ -98,10 +98,10 @@ def switch_on(host_id: str, query: Read) -> ResponseReturnValue:
 )
 def switch_off(host_id: str, query: Read) -> ResponseReturnValue:
     """Request power off of a host; the host is off some time later."""
-    return _switched(host_id, ByHand(False, query["hard"], query["force"]), query)
+    return _switched(host_id, ManualRequest(False, query["hard"], query["force"]), query)
 
 
-def _switched(host_id: str, wanted: ByHand, query: Read) -> ResponseReturnValue:
+def _switched(host_id: str, wanted: ManualRequest, query: Read) -> ResponseReturnValue:
     return {"power": _body(power.switch(climate(), caller(), host_id, wanted, dry_run=query["dry_run"]))}
 
 
@@ -128,7 +128,7 @@ def _body(power: Powered) -> dict[str, object]:
     }
 
 
-def _report(saved: Saved) -> dict[str, object]:
+def _report(saved: HoursOff) -> dict[str, object]:
     report = saved.report
     hosts = [
         {"id": str(host), "name": saved.names[host], "hours_off": round(hours, 3)}

@@ -6,7 +6,7 @@ from typing import Any
 from marshmallow import RAISE, Schema, fields, validate
 
 from api.reservation.dates import DATE, Moment, out_date, out_stamp
-from api.reservation.hosts.schema import Truth
+from api.reservation.hosts.schema import StrictBoolean
 from api.reservation.leases.request_options import DryRun
 from api.reservation.leases.schema import LinkOut
 from api.reservation.unchanged_fields import Update, differing
@@ -56,7 +56,9 @@ class PowerOut(Schema):
         fields.String(), required=True, metadata={"description": "Names of settings with hidden values."}
     )
     watts = fields.Integer(required=True, allow_none=True)
-    on = Truth(required=True, metadata={"description": "Whether it was up at the last check, also in the cloud."})
+    on = StrictBoolean(
+        required=True, metadata={"description": "Whether it was up at the last check, also in the cloud."}
+    )
     wanted = fields.String(required=True, allow_none=True, validate=validate.OneOf(["on", "off"]))
     wanted_at = fields.String(required=True, allow_none=True, validate=validate.Regexp(DATE))
     state = fields.String(required=True, validate=validate.OneOf(["on", "off", "unknown"]))

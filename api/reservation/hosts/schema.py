@@ -118,7 +118,7 @@ class PropertyQuery(Strict):
     all = fields.Boolean(load_default=False, metadata={"description": "Include private ones (administrator)."})
 
 
-class Truth(fields.Boolean):
+class StrictBoolean(fields.Boolean):
     """A boolean; neither 1 nor "yes"."""
 
     def _deserialize(self, value: Any, *args: Any, **more: Any) -> Any:
@@ -128,7 +128,7 @@ class Truth(fields.Boolean):
 
 
 class PropertyChange(Strict):
-    private = Truth(required=True)
+    private = StrictBoolean(required=True)
 
 
 class PropertyListed(Schema):

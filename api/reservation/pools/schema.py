@@ -6,7 +6,7 @@ from typing import Any
 from marshmallow import RAISE, Schema, fields, validate
 
 from api.reservation.dates import DATE, Moment, out_date
-from api.reservation.hosts.schema import Truth
+from api.reservation.hosts.schema import StrictBoolean
 from api.reservation.leases.schema import EntryOut, LinkOut
 from api.reservation.pages import Paged
 from api.reservation.unchanged_fields import Update, differing
@@ -100,11 +100,13 @@ class PoolTerms(Update, Strict):
     margin = _number("margin", "The same in percent of the allocated hosts; the greater of the two applies.")
     slack = _number("slack", "Hosts beyond the wanted size before any is released.")
     dwell = _number("dwell", "Seconds that a host is idle in the pool before it is released.")
-    drain = Truth(
+    drain = StrictBoolean(
         allow_none=True,
         metadata={"description": "Whether hosts with servers are drained if too few are empty."},
     )
-    move_servers = Truth(allow_none=True, metadata={"description": "Whether servers on draining hosts are moved away."})
+    move_servers = StrictBoolean(
+        allow_none=True, metadata={"description": "Whether servers on draining hosts are moved away."}
+    )
 
     def changes(self, given: Mapping[str, Any], shown: Mapping[str, Any]) -> dict[str, object]:
         """Return the settings with another value than `shown`, whose settings are below `terms`."""
@@ -313,7 +315,7 @@ class MoveOrder(Strict):
         metadata={"description": "Ids or names."},
     )
     reason = _reason(pool_moves.LONGEST_REASON)
-    force = Truth(
+    force = StrictBoolean(
         load_default=False,
         metadata={"description": "Also hosts of leases, which get other hosts if any are free."},
     )
@@ -344,7 +346,7 @@ class MovesAnswer(Schema):
 class Opening(Strict):
     """Switch that lets a host get new allocations."""
 
-    reservable = Truth(required=True)
+    reservable = StrictBoolean(required=True)
     reason = _reason(opening.LONGEST_REASON)
 
 

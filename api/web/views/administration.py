@@ -151,7 +151,7 @@ def energy() -> ResponseReturnValue:
 
 
 @dataclass(frozen=True, slots=True)
-class Bar:
+class ChartBar:
     """Part of a chart, in percent of its width and height."""
 
     start: datetime
@@ -166,7 +166,7 @@ class Bar:
 class Chart:
     """Promised hosts of the days to come, and the heights of the numbers that they are compared with."""
 
-    bars: Sequence[Bar]
+    bars: Sequence[ChartBar]
     lines: Mapping[str, tuple[int, float]]
     """Words of a line, with its number and its height in percent."""
 
@@ -180,7 +180,7 @@ def _chart(switched_on: int | None, plan: pool_scaling.Explained) -> Chart:
     most = max(1, shown.bookable, *wanted.values())
     ends = [*(at for at, _ in points[1:]), start + AHEAD]
     bars = [
-        Bar(at, end, hosts, 100 * (at - start) / AHEAD, 100 * (end - at) / AHEAD, 100 * hosts / most)
+        ChartBar(at, end, hosts, 100 * (at - start) / AHEAD, 100 * (end - at) / AHEAD, 100 * hosts / most)
         for (at, hosts), end in zip(points, ends, strict=True)
     ]
     return Chart(bars, {words: (number, 100 * number / most) for words, number in wanted.items()})

@@ -49,7 +49,7 @@ def find() -> ResponseReturnValue:
         searched = search_fields.read(given, now, understood)
         repeat = repetitions.read(given)
         if given:
-            answer = host_search.ask(searched)
+            answer = host_search.find_offers(searched)
     except ClimateError as error:
         problem = str(error)
     if searched is None:

@@ -57,7 +57,7 @@ def _strip(now: datetime) -> tuple[FreeStrip | None, str]:
     period = Period(now, now + AHEAD)
     any_host = HostSearch(1, timedelta(minutes=1), period.start, period.end)
     try:
-        found, _ = host_search.ask(any_host, offers=0, points=POINTS)
+        found, _ = host_search.find_offers(any_host, offers=0, points=POINTS)
     except ClimateError as error:
         return None, str(error)
     return free_capacity_chart.draw(found.free[0] or (), period, form_fields.zone()), ""

@@ -148,7 +148,7 @@ def show(host_id: str) -> ResponseReturnValue:
     except ClimateError:  # the cloud does not answer
         health = None
     there = pools.resident(engine, own, host.id)
-    history = [_told(entry) for entry in reversed(reservable.history(engine, own, host_id)[-MOST_HISTORY:])]
+    history = [_history_entry(entry) for entry in reversed(reservable.history(engine, own, host_id)[-MOST_HISTORY:])]
     return render_template(
         "host.html",
         host=host,
@@ -180,7 +180,7 @@ class HistoryEntry:
     words: str
 
 
-def _told(entry: Entry) -> HistoryEntry:
+def _history_entry(entry: Entry) -> HistoryEntry:
     """Return an entry with the fields of its fact that say something to people."""
     fields: Mapping[str, object] = fact_codec.encode(entry.fact)
     known = {name: value for name, value in fields.items() if value not in ("", None, {}, 0) and name not in UNTOLD}

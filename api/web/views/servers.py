@@ -177,7 +177,7 @@ def power(server_id: str) -> ResponseReturnValue:
     if wish not in WISHES:
         raise InvalidInput(f"wish is {wish[:20]!r}: expected is stop or start")
     server = routes.find(server_id)
-    server_operations.ask(compute(), routes.who(server.id), WISHES[wish])
+    server_operations.request_task(compute(), routes.who(server.id), WISHES[wish])
     flash(f"{server.name[:80]} is about to {wish}.", "good")
     return redirect(f"{LIST}/{server.id}", 303)
 

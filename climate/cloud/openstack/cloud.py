@@ -36,7 +36,7 @@ class OpenStackCloud:
         return hosts.find(self.remote, name)
 
     def ordinary_hosts(self) -> Sequence[CloudHost]:
-        return hosts.others(self.remote, aggregates.look(self.remote).inside)
+        return hosts.others(self.remote, aggregates.read_state(self.remote).inside)
 
     def host_query(self, conn: Connection) -> Query | None:
         return None
@@ -57,7 +57,7 @@ class OpenStackCloud:
         promised_pools.forget(self.remote, pool)
 
     def lease_pools(self) -> Mapping[str, LeasePool]:
-        return promised_pools.listed(aggregates.look(self.remote))
+        return promised_pools.listed(aggregates.read_state(self.remote))
 
     def lend(
         self, pool: str, project_id: str, hosts: Sequence[str], token: int, shared_with: Sequence[str] = ()
@@ -117,10 +117,10 @@ class OpenStackCloud:
         return ()
 
     def pools(self) -> Mapping[str, frozenset[str]]:
-        return pool_moves.members(aggregates.look(self.remote))
+        return pool_moves.members(aggregates.read_state(self.remote))
 
     def servers_in(self, pool: str) -> Sequence[CloudServer]:
-        seen = aggregates.look(self.remote)
+        seen = aggregates.read_state(self.remote)
         if pool in seen.grants:
             return [servers.view(each) for each in granting.used_by(self.remote, pool)]
         result = pool_moves.members(seen).get(pool, frozenset())
@@ -128,7 +128,7 @@ class OpenStackCloud:
         return [servers.view(each) for each in there if lease_servers.is_of(seen.pools.get(pool), each)]
 
     def server(self, server_id: str) -> CloudServer | None:
-        result = servers.look(self.remote, server_id)
+        result = servers.find(self.remote, server_id)
         return servers.view(result) if result else None
 
     def sleeping(self) -> Sequence[CloudServer]:

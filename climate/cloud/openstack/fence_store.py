@@ -6,7 +6,7 @@ from climate.cloud.openstack import fencing, servers
 from climate.cloud.openstack.fencing import Changes
 from climate.cloud.openstack.http import Remote
 from climate.cloud.openstack.pools import aggregates
-from climate.cloud.openstack.pools.aggregates import BOOK, NOBODY, OWNER, Look
+from climate.cloud.openstack.pools.aggregates import BOOK, NOBODY, OWNER, AggregateState
 
 REMEMBERED = 50
 """Minimum number of shared capacities whose tokens are kept; no worker is late by as many."""
@@ -15,7 +15,7 @@ LOOKED_FOR = 2
 """Number of servers that are checked per new entry, so that entries of deleted servers do not fill the book."""
 
 
-def fence(remote: Remote, seen: Look, subjects: Iterable[str], token: int) -> None:
+def fence(remote: Remote, seen: AggregateState, subjects: Iterable[str], token: int) -> None:
     """Record that a claim works on hosts or servers. Raise Fenced if a later claim works on them already."""
     wanted = list(subjects)
     fencing.check(seen.book, wanted, token)
@@ -24,7 +24,7 @@ def fence(remote: Remote, seen: Look, subjects: Iterable[str], token: int) -> No
         _write(remote, seen, wanted, token, changes)
 
 
-def fence_server(remote: Remote, seen: Look, server_id: str, token: int) -> None:
+def fence_server(remote: Remote, seen: AggregateState, server_id: str, token: int) -> None:
     """Do the same for one server, and forget a few deleted ones."""
     wanted = [fencing.of_server(server_id)]
     fencing.check(seen.book, wanted, token)
@@ -33,7 +33,7 @@ def fence_server(remote: Remote, seen: Look, server_id: str, token: int) -> None
         _write(remote, seen, wanted, token, _expired_servers(remote, seen, token) | changes)
 
 
-def fence_pool(remote: Remote, seen: Look, name: str, token: int) -> None:
+def fence_pool(remote: Remote, seen: AggregateState, name: str, token: int) -> None:
     """Do the same for shared capacity; keep the latest tokens of capacity that was released."""
     wanted = [fencing.of_pool(name)]
     fencing.check(seen.book, wanted, token)
@@ -46,23 +46,23 @@ def fence_pool(remote: Remote, seen: Look, name: str, token: int) -> None:
         _write(remote, seen, wanted, token, old | changes)
 
 
-def forget(remote: Remote, seen: Look, server_id: str) -> None:
+def forget(remote: Remote, seen: AggregateState, server_id: str) -> None:
     """Forget the tokens of a deleted server."""
     changes = fencing.dropping(seen.book, fencing.of_server(server_id))
     if changes:
         aggregates.set_metadata(remote, seen.pools[BOOK], changes)
 
 
-def _write(remote: Remote, seen: Look, wanted: list[str], token: int, changes: Changes) -> None:
+def _write(remote: Remote, seen: AggregateState, wanted: list[str], token: int, changes: Changes) -> None:
     page = aggregates.ensure(remote, seen, BOOK)
     # It has no hosts, so that no scheduler has to consider the aggregate.
     owner: Changes = {} if OWNER in page.metadata else {OWNER: NOBODY}
     fencing.check(aggregates.set_metadata(remote, page, owner | changes), wanted, token)
 
 
-def _expired_servers(remote: Remote, seen: Look, token: int) -> Changes:
+def _expired_servers(remote: Remote, seen: AggregateState, token: int) -> Changes:
     """Return the changes that forget deleted servers: of a few, others with each token."""
     known = fencing.servers(seen.book)
     start = token % len(known) if known else 0
-    gone = [each for each in (known[start:] + known[:start])[:LOOKED_FOR] if servers.look(remote, each) is None]
+    gone = [each for each in (known[start:] + known[:start])[:LOOKED_FOR] if servers.find(remote, each) is None]
     return {key: None for each in gone for key in fencing.dropping(seen.book, fencing.of_server(each))}

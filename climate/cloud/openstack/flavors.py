@@ -17,7 +17,7 @@ def name_of(pool: str) -> str:
     return f"reservation:{pool}"
 
 
-def make(remote: Remote, capacity: Capacity, slot: str | None) -> None:
+def create(remote: Remote, capacity: Capacity, slot: str | None) -> None:
     """Create the flavor of shared capacity with that size; replace one of another size.
 
     `slot` is the resource class of which each server takes a unit, if Placement counts them.

@@ -24,10 +24,10 @@ def find(remote: Remote, network: str) -> ExternalNetwork | None:
 def lend(remote: Remote, pool: str, project_id: str, at: tuple[str, str], token: int) -> None:
     """Create an address for a project; `at` is the network's id and the address."""
     network_id, address = at
-    fence_store.fence_pool(remote, aggregates.look(remote), pool, token)
+    fence_store.fence_pool(remote, aggregates.read_state(remote), pool, token)
     there = _at(remote, network_id, address)
     if there is None:
-        there = _made(remote, pool, project_id, at)
+        there = _create(remote, pool, project_id, at)
     holder = _pool_of(there)
     if holder is None:
         raise Refused(f"the address {address} is in use")
@@ -40,7 +40,7 @@ def lend(remote: Remote, pool: str, project_id: str, at: tuple[str, str], token:
 
 def take_back(remote: Remote, pool: str, addresses: Sequence[str], token: int) -> None:
     """Delete addresses with the tags of a pool, and of the given addresses those without tags of another pool."""
-    fence_store.fence_pool(remote, aggregates.look(remote), pool, token)
+    fence_store.fence_pool(remote, aggregates.read_state(remote), pool, token)
     mark = f"{POOL}{pool}"
     result = [*_listed(remote, tags=mark), *_listed(remote, description=mark)]
     for address in addresses:
@@ -73,7 +73,7 @@ def _at(remote: Remote, network_id: str, address: str) -> Body | None:
     return result[0] if result else None
 
 
-def _made(remote: Remote, pool: str, project_id: str, at: tuple[str, str]) -> Body:
+def _create(remote: Remote, pool: str, project_id: str, at: tuple[str, str]) -> Body:
     network_id, address = at
     body = {
         "floating_network_id": network_id,

@@ -52,18 +52,18 @@ class Remote:
 
     def get(self, path: str, service: str = "compute", **query: str) -> Body:
         """Return the body of an answer."""
-        return self._ask("GET", path, service, params=query)
+        return self._send("GET", path, service, params=query)
 
     def post(self, path: str, body: Body, service: str = "compute") -> Body:
         """Send a POST request and return the body."""
-        return self._ask("POST", path, service, json=body)
+        return self._send("POST", path, service, json=body)
 
     def put(self, path: str, body: Body | None, service: str = "compute") -> Body:
         """Send a PUT request."""
-        return self._ask("PUT", path, service, json=body)
+        return self._send("PUT", path, service, json=body)
 
     def delete(self, path: str, service: str = "compute") -> None:
-        self._ask("DELETE", path, service)
+        self._send("DELETE", path, service)
 
     def has(self, service: str) -> bool:
         """Return whether the catalog of the cloud has a service."""
@@ -85,7 +85,7 @@ class Remote:
                 return
             query["marker"] = str(page[key][-1]["id"])
 
-    def _ask(self, method: str, path: str, service: str, **sent: object) -> Body:
+    def _send(self, method: str, path: str, service: str, **sent: object) -> Body:
         what = f"{method} {path.partition('?')[0]}"
         version = {"microversion": MICROVERSIONS[service]} if service in MICROVERSIONS else {}
         try:

@@ -11,7 +11,7 @@ from climate.cloud.openstack import blazar_filter, hosts, servers
 from climate.cloud.openstack.fencing import Changes
 from climate.cloud.openstack.http import Body, Remote
 from climate.cloud.openstack.pools import aggregates
-from climate.cloud.openstack.pools.aggregates import CLOSED, NOBODY, OWNER, TENANT, Look, Pool
+from climate.cloud.openstack.pools.aggregates import CLOSED, NOBODY, OWNER, TENANT, AggregateState, Pool
 
 PROJECT, ADMITTED = "climate:project", "climate:admitted:"
 """Metadata of a pool: the project of its lease, and the prefix of the keys with projects that were admitted."""
@@ -51,7 +51,7 @@ def _shared(pool: Pool) -> list[str]:
     return [key.removeprefix(prefix) for key in pool.metadata if key.startswith(prefix)]
 
 
-def check_empty(remote: Remote, seen: Look, name: str, wanted: Sequence[str]) -> None:
+def check_empty(remote: Remote, seen: AggregateState, name: str, wanted: Sequence[str]) -> None:
     """Raise NotYet if servers are on hosts that a lease pool is to get from the reservation pool.
 
     The reservation pool is closed before, so that no further ones arrive. Preemptible servers do not count where
@@ -70,7 +70,7 @@ def check_empty(remote: Remote, seen: Look, name: str, wanted: Sequence[str]) ->
         raise NotYet(f"{len(left)} servers that are not of the lease are still on {used}")
 
 
-def note_origin(remote: Remote, seen: Look, host: str, target: Pool) -> None:
+def note_origin(remote: Remote, seen: AggregateState, host: str, target: Pool) -> None:
     """Note the lease pool that a host leaves for a KEPT pool; its servers are evacuated to that pool."""
     lease = next((name for name in seen.all_of(host) if name not in KEPT), None)
     key = f"{ORIGIN}{host}"
@@ -84,7 +84,7 @@ def forget_origin(remote: Remote, host: str, source: Pool) -> None:
         aggregates.set_metadata(remote, source, {key: None})
 
 
-def destination(remote: Remote, seen: Look, host: str) -> str | None:
+def destination(remote: Remote, seen: AggregateState, host: str) -> str | None:
     """Return the service host for servers of a failed host: in the pool of their lease, with the fewest servers.
 
     Return None if the host had no lease, or the pool is closed or deleted. Raise NotYet if no host of the pool is up.
@@ -99,7 +99,7 @@ def destination(remote: Remote, seen: Look, host: str) -> str | None:
     return seen.names.services[min(able, key=lambda name: (load[name], name))]
 
 
-def _origins(seen: Look, host: str) -> list[str]:
+def _origins(seen: AggregateState, host: str) -> list[str]:
     kept = [seen.pools[name] for name in seen.all_of(host) if name in KEPT]
     return [pool.metadata[key] for pool in kept if (key := f"{ORIGIN}{host}") in pool.metadata]
 

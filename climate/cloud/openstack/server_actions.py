@@ -72,10 +72,10 @@ def move(remote: Remote, server_id: str, host: str, token: int, *, alone: bool =
 
     A server that is shut off stays: a cold migration would have to be confirmed later, and nothing here tracks it.
     """
-    server = servers.look(remote, server_id)
+    server = servers.find(remote, server_id)
     if server is None or server.get(servers.NODE) != host or server.get(TASK) in ("deleting", "migrating"):
         return
-    fence_store.fence_server(remote, aggregates.look(remote), server_id, token)
+    fence_store.fence_server(remote, aggregates.read_state(remote), server_id, token)
     _check_idle(server)
     if server["status"] not in MOVABLE:
         raise Refused(f"server {server_id} is {server['status']}: only running servers can be moved")
@@ -86,10 +86,10 @@ def move(remote: Remote, server_id: str, host: str, token: int, *, alone: bool =
 
 def evacuate(remote: Remote, server_id: str, host: str, token: int) -> None:
     """Evacuate a server of a host that is down: to a host of its lease, or to any if it has none."""
-    server = servers.look(remote, server_id)
+    server = servers.find(remote, server_id)
     if server is None or server.get(servers.NODE) != host or server.get(TASK) in ("deleting", *REBUILDING):
         return
-    seen = aggregates.look(remote)
+    seen = aggregates.read_state(remote)
     fence_store.fence_server(remote, seen, server_id, token)
     _check_idle(server)
     to = lease_servers.destination(remote, seen, host)
@@ -98,8 +98,8 @@ def evacuate(remote: Remote, server_id: str, host: str, token: int) -> None:
 
 def delete(remote: Remote, server_id: str, token: int) -> None:
     """Delete a server; if it does not exist, delete its token instead."""
-    server = servers.look(remote, server_id)
-    seen = aggregates.look(remote)
+    server = servers.find(remote, server_id)
+    seen = aggregates.read_state(remote)
     if server is None:
         fence_store.forget(remote, seen, server_id)
         return
@@ -110,10 +110,10 @@ def delete(remote: Remote, server_id: str, token: int) -> None:
 
 def _actionable(remote: Remote, server_id: str, token: int) -> Body:
     """Return a server that accepts actions under this token."""
-    server = servers.look(remote, server_id)
+    server = servers.find(remote, server_id)
     if server is None or server.get(TASK) == "deleting":
         raise Refused(f"there is no server {server_id}")
-    fence_store.fence_server(remote, aggregates.look(remote), server_id, token)
+    fence_store.fence_server(remote, aggregates.read_state(remote), server_id, token)
     return server
 
 

@@ -18,7 +18,7 @@ Any other shelved server may be unshelved for a lease too, but is never deleted 
 TASK, NODE = "OS-EXT-STS:task_state", "OS-EXT-SRV-ATTR:hypervisor_hostname"
 
 
-def look(remote: Remote, server_id: str) -> Body | None:
+def find(remote: Remote, server_id: str) -> Body | None:
     """Return a server as the cloud describes it, or None if it does not exist."""
     answer = unless_gone(lambda: remote.get(f"/servers/{server_id}"))
     if answer is None or answer["server"]["status"] in GONE:

@@ -17,7 +17,7 @@ from climate.cloud.openstack.pools.aggregates import (
     OWNER,
     RESERVATION,
     TENANT,
-    Look,
+    AggregateState,
     Pool,
 )
 
@@ -32,7 +32,7 @@ def grant(remote: Remote, capacity: Capacity, token: int) -> None:
     cannot create.
     """
     _check_affinity(capacity)
-    seen, result = _look(remote, capacity.pool, token)
+    seen, result = _read_grant(remote, capacity.pool, token)
     _check_hosts(seen, capacity, token)
     fence_store.fence_pool(remote, seen, capacity.pool, token)
     result = result or aggregates.ensure(remote, seen, capacity.pool)
@@ -49,7 +49,7 @@ def grant(remote: Remote, capacity: Capacity, token: int) -> None:
     is_counted = slots.are_counted(remote)
     if is_counted:
         slots.offer(remote, capacity.pool, {**capacity.slots, **dict.fromkeys(former, 0)})
-    flavors.make(remote, capacity, slots.class_of(capacity.pool) if is_counted else None)
+    flavors.create(remote, capacity, slots.class_of(capacity.pool) if is_counted else None)
     for one in projects:
         flavors.admit(remote, capacity.pool, one)
     for one in expelled:
@@ -58,7 +58,7 @@ def grant(remote: Remote, capacity: Capacity, token: int) -> None:
 
 def close(remote: Remote, name: str, token: int) -> None:
     """Refuse further boots on shared capacity; do nothing if there is none."""
-    seen, result = _look(remote, name, token)
+    seen, result = _read_grant(remote, name, token)
     if result is not None:
         fence_store.fence_pool(remote, seen, name, token)
         _shut(remote, result)
@@ -66,7 +66,7 @@ def close(remote: Remote, name: str, token: int) -> None:
 
 def revoke(remote: Remote, name: str, token: int) -> None:
     """Delete the flavor and the aggregate. Close the capacity before the check for servers."""
-    seen, result = _look(remote, name, token)
+    seen, result = _read_grant(remote, name, token)
     fence_store.fence_pool(remote, seen, name, token)
     if result is None:
         return
@@ -88,14 +88,14 @@ def used_by(remote: Remote, name: str) -> list[Body]:
     return [each for each in result if each["flavor"].get("original_name") == flavors.name_of(name)]
 
 
-def other_servers(remote: Remote, seen: Look, host: str) -> list[Body]:
+def other_servers(remote: Remote, seen: AggregateState, host: str) -> list[Body]:
     """Return the servers on a host, except those that use shared capacity there."""
     here = {flavors.name_of(name) for name, pool in seen.grants.items() if host in pool.hosts}
     return [each for each in servers.on(remote, [host]) if each["flavor"].get("original_name") not in here]
 
 
-def _look(remote: Remote, name: str, token: int) -> tuple[Look, Pool | None]:
-    seen = aggregates.look(remote)
+def _read_grant(remote: Remote, name: str, token: int) -> tuple[AggregateState, Pool | None]:
+    seen = aggregates.read_state(remote)
     if name in KEPT or name == BOOK:
         raise Refused(f"no capacity is granted for the pool {name}")
     fencing.check(seen.book, [fencing.of_pool(name)], token)
@@ -108,7 +108,7 @@ def _check_affinity(capacity: Capacity) -> None:
         raise Refused("this cloud supports neither anti-affinity of a reservation, nor affinity over several hosts")
 
 
-def _check_hosts(seen: Look, capacity: Capacity, token: int) -> None:
+def _check_hosts(seen: AggregateState, capacity: Capacity, token: int) -> None:
     hosts = sorted(capacity.slots)
     for host in hosts:
         if host not in seen.names.services:
@@ -118,7 +118,7 @@ def _check_hosts(seen: Look, capacity: Capacity, token: int) -> None:
     fencing.check(seen.book, map(fencing.of_host, hosts), token)
 
 
-def _slots(seen: Look, pool: Pool, capacity: Capacity) -> Changes:
+def _slots(seen: AggregateState, pool: Pool, capacity: Capacity) -> Changes:
     """Return the changes that store the number of slots per host, for the filter that counts them.
 
     Former hosts have none, and stay known: servers may still use their inventories in Placement.
@@ -127,7 +127,7 @@ def _slots(seen: Look, pool: Pool, capacity: Capacity) -> Changes:
     return dict.fromkeys((key for key in pool.metadata if key.startswith(SLOTS)), "0") | wanted
 
 
-def _hosts(seen: Look, pool: Pool) -> frozenset[str]:
+def _hosts(seen: AggregateState, pool: Pool) -> frozenset[str]:
     """Return the hosts that have slots or had them."""
     former = (key.removeprefix(SLOTS) for key in pool.metadata if key.startswith(SLOTS))
     return pool.hosts | seen.names.read(former)

@@ -70,7 +70,7 @@ def report(compute: Compute) -> None:
     if isinstance(driver, MultiNodeDriver) and (offers := _offers(driver)):
         disks = {one.driver: shared_storage.identity(driver.members[one.driver]) for _, one in offers}
         with compute.engine.begin() as conn:
-            rows.report(conn, rows.Offering(compute.service_host, machine(), disks), offers, compute.now(conn))
+            rows.report(conn, rows.MemberOffer(compute.service_host, machine(), disks), offers, compute.now(conn))
 
 
 def _offers(driver: MultiNodeDriver) -> list[tuple[str, MemberSpec]]:

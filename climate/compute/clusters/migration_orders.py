@@ -11,7 +11,7 @@ from climate.compute.context import Compute
 from climate.compute.errors import VirtError
 from climate.compute.virt import Guest, VirtDriver
 from climate.compute.virt.hypervisor_cluster.live_moves import RoundOver, Watcher, abort
-from climate.compute.virt.hypervisor_cluster.server_placements import Ledger
+from climate.compute.virt.hypervisor_cluster.server_placements import ServerPlacements
 from climate.compute.virt.live_migrator import LiveMigrator, opened, opened_result, sealed
 
 OFFER, RECEIVE, SEND = "live-offer", "live-receive", "live-send"
@@ -45,7 +45,7 @@ def _receive(compute: Compute, migrator: LiveMigrator, guest: Guest, said: Said)
 
 def _send(compute: Compute, migrator: LiveMigrator, guest: Guest, said: Said) -> object:
     arrangement = opened(compute.vault, said["arrangement"])
-    with Ledger(compute.home / "clusters" / SENDERS).holding(guest.id, wait=False) as held:
+    with ServerPlacements(compute.home / "clusters" / SENDERS).holding(guest.id, wait=False) as held:
         if not held:
             return {UNDER_WAY: True}  # an earlier order is not over yet
         try:

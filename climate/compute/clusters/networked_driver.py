@@ -14,7 +14,7 @@ from sqlalchemy import Engine
 from climate.compute.errors import NetworkError, VirtError
 from climate.compute.linux import processes
 from climate.compute.models.node import NodeSpec
-from climate.compute.network.driver.registry import Wires
+from climate.compute.network.driver.registry import DriverCache
 from climate.compute.network.network_options import NetworkOptions
 from climate.compute.servers.interfaces import vif_plugging
 from climate.compute.servers.interfaces.vif_plugging import Networking, Socket
@@ -22,7 +22,7 @@ from climate.compute.virt import Guest, State, VirtDriver, Wiring
 from climate.compute.virt.guest_folders import MARK, Homes
 from climate.compute.virt.guest_kinds import Kind
 from climate.compute.virt.live_migrator import APART, Limits, LiveMigrator, Watch
-from climate.compute.virt.shared_storage import KeepsHomes
+from climate.compute.virt.shared_storage import HasGuestFolders
 
 
 def _lives_here(server_id: str) -> bool:
@@ -35,7 +35,7 @@ class HostNetworks:
     """Dependencies of the drivers of members: the part of `Compute` that exists before its driver."""
 
     engine: Engine
-    wires: Wires
+    wires: DriverCache
     network: NetworkOptions
     lives_here: Callable[[str], bool] = _lives_here
     """Return whether a server has a process on this machine."""
@@ -58,8 +58,8 @@ class WiredDriver:
 
     @property
     def homes(self) -> Homes:
-        """Return the folders of the guests. Raise AttributeError if the driver has none, as `KeepsHomes` expects."""
-        if not isinstance(self.inner, KeepsHomes):
+        """Return the folders of the guests. Raise AttributeError if the driver has none, as `HasGuestFolders` expects."""
+        if not isinstance(self.inner, HasGuestFolders):
             raise AttributeError("homes")
         return self.inner.homes
 

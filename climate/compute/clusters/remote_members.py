@@ -43,7 +43,7 @@ LOOK_SECONDS = 0.05
 
 
 @dataclass(frozen=True)
-class Elsewhere:
+class RemoteMembers:
     """Finds the members of this service's clusters that are behind other services."""
 
     engine: Engine
@@ -78,12 +78,12 @@ class Elsewhere:
         """
         seconds = min(self.answer_seconds, most)
         with self.engine.begin() as conn:
-            order = rows.ask(conn, service, verb, said, self.now(conn), seconds)
+            order = rows.add_order(conn, service, verb, said, self.now(conn), seconds)
         self.ring()
         deadline = time.monotonic() + seconds
         while True:
             with reading(self.engine) as conn:
-                begun, done, answer, error = rows.look(conn, order)
+                begun, done, answer, error = rows.read_order(conn, order)
             if done:
                 break
             if time.monotonic() > deadline and (begun or self._withdraw(order)):
@@ -134,7 +134,7 @@ class RemoteMember:
 class RemoteDriver:
     """The driver of a member behind another service: each verb is an order to it."""
 
-    elsewhere: Elsewhere
+    elsewhere: RemoteMembers
     spec: MemberSpec
     cluster: str
 

@@ -42,7 +42,7 @@ def apart(work: Callable[[], T]) -> T:
     return _in_thread(lambda: _alone(work))
 
 
-def make(name: str) -> None:
+def create(name: str) -> None:
     """Create a namespace with its loopback up; nothing if it exists."""
     FOLDER.mkdir(parents=True, exist_ok=True)
     path = FOLDER / name

@@ -18,7 +18,7 @@ _PIDFD_GETFD = 438
 """The number of the system call, the same on all architectures."""
 
 
-def make(name: str) -> None:
+def create(name: str) -> None:
     """Create a persistent tap in the namespace of this thread; nothing if it exists."""
     handle = _attached(name)
     try:

@@ -24,7 +24,7 @@ from climate.compute.models.migration import CANCELLED, COMPLETED, POST_MIGRATIN
 from climate.compute.models.server import LIVE_MIGRATE, SHUTOFF, Server
 from climate.compute.servers.interfaces import vif_plugging
 from climate.compute.servers.tasks.task import Work
-from climate.compute.servers.tasks.task_heartbeat import Lost
+from climate.compute.servers.tasks.task_heartbeat import TaskLost
 from climate.compute.store.servers import live_migration_steps, reschedule, servers, tasks
 from climate.compute.store.servers import migrations as rows
 from climate.compute.virt.guest_kinds import LIVE_DRIVERS
@@ -43,7 +43,7 @@ log = structlog.get_logger(__name__)
 
 
 def migrate(work: Work) -> None:
-    """Do this node's next step of a live migration. Raises VirtError, Lost."""
+    """Do this node's next step of a live migration. Raises VirtError, TaskLost."""
     migration = migration_steps.needed(work)
     details = work.server.task_details
     if migration.is_at_destination(work.server.node_id):
@@ -116,7 +116,7 @@ def _drop(compute: Compute, server: Server) -> None:
 
 @dataclass
 class Watcher:
-    """Stores the progress of a live migration, and returns pending orders; raises Lost if the claim is lost."""
+    """Stores the progress of a live migration, and returns pending orders; raises TaskLost if the claim is lost."""
 
     work: Work
     migration: Migration
@@ -133,7 +133,7 @@ class Watcher:
         self.last = now
         try:
             self.work.check()
-        except Lost:
+        except TaskLost:
             if self._details() is not None:  # another worker goes on with it
                 raise
             return Order.ABORT  # its state was reset: nobody else lets the guest go on here

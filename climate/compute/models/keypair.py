@@ -26,7 +26,7 @@ class MadeKeys:
     private: str
 
 
-def make(comment: str) -> MadeKeys:
+def generate(comment: str) -> MadeKeys:
     """Return a new pair of Ed25519 keys."""
     key = Ed25519PrivateKey.generate()
     public = key.public_key().public_bytes(serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH)

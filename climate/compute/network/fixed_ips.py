@@ -22,7 +22,7 @@ from climate.compute.store.networks import floating_ips as floating_rows
 from climate.compute.store.networks import granted_fixed_ips, network_hosts
 from climate.compute.store.networks import networks as network_rows
 from climate.compute.store.networks import ports as port_rows
-from climate.compute.store.networks.fixed_ips import GivenUp, NewVif
+from climate.compute.store.networks.fixed_ips import DeallocatedAddress, NewVif
 from climate.compute.store.projects import quotas
 from climate.compute.store.servers import servers
 
@@ -32,7 +32,7 @@ ChooseMac = mac_addresses.Choose
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class InterfaceRequest:
     """Servers of one request, which all get interfaces in the same networks."""
 
     project_id: str
@@ -84,7 +84,7 @@ def check_wanted(networks: Sequence[Network], addresses: Mapping[str, str], coun
             raise BadRequest(f"Fixed IP address {addresses[network.id]} is not one of network {network.id}.")
 
 
-def record(conn: Connection, asked: Asked, granted: Sequence[Granted], now: datetime) -> None:
+def record(conn: Connection, asked: InterfaceRequest, granted: Sequence[Granted], now: datetime) -> None:
     """Record the interfaces and addresses that network hosts granted to each server.
 
     Raise Conflict if an address is no longer free or its grant has expired; QuotaExceeded, MacsCollide.
@@ -115,7 +115,9 @@ def _record_one(conn: Connection, grant: Granted, addresses: Mapping[str, str], 
         )
 
 
-def allocate(conn: Connection, asked: Asked, now: datetime, choose: ChooseMac = mac_addresses.choose) -> None:
+def allocate(
+    conn: Connection, asked: InterfaceRequest, now: datetime, choose: ChooseMac = mac_addresses.choose
+) -> None:
     """Allocate an interface and an address in each network for each server.
 
     Raise NoMoreAddresses if a pool has too few, BadRequest if a requested address is not free, QuotaExceeded,
@@ -136,7 +138,7 @@ def allocate(conn: Connection, asked: Asked, now: datetime, choose: ChooseMac = 
     call_hosts(conn, asked.networks)
 
 
-def _take(conn: Connection, network: Network, asked: Asked, vif_ids: Sequence[str], now: datetime) -> None:
+def _take(conn: Connection, network: Network, asked: InterfaceRequest, vif_ids: Sequence[str], now: datetime) -> None:
     """Allocate an address to each of these interfaces of the servers; each server has equally many of them."""
     exact = managers.of(network).address(network, asked.vpn)
     wanted = asked.addresses.get(network.id)
@@ -179,7 +181,7 @@ def call_hosts(conn: Connection, networks: Collection[Network]) -> None:
     network_hosts.call(conn, {one.host for one in networks if one.host and managers.of(one).DHCP})
 
 
-def call_released(conn: Connection, given: Collection[GivenUp], others: Collection[str] = ()) -> None:
+def call_released(conn: Connection, given: Collection[DeallocatedAddress], others: Collection[str] = ()) -> None:
     """Call the network hosts of released addresses that DHCP served, and other hosts."""
     network_hosts.call(conn, {*others, *(one.host for one in given if one.host and one.manager != FLAT)})
 
@@ -197,7 +199,7 @@ def deallocate(conn: Connection, server_id: str, now: datetime, tell: TellNetwor
     call_released(conn, given, hosts)
 
 
-def _released(method: str, server_id: str, given: Collection[GivenUp]) -> list[Change]:
+def _released(method: str, server_id: str, given: Collection[DeallocatedAddress]) -> list[Change]:
     """Return the notifications for each network's allocator when a server releases addresses."""
     by_network: dict[str, list[str]] = {}
     for one in given:

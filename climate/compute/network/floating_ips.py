@@ -153,7 +153,7 @@ def allocate_this(
     """
     _check_quota(conn, project_id)
     wanted = {"project_id": project_id, "now": now, "address": address, "description": description}
-    result = rows.allocate(conn, pool_id, wanted) or rows.make(conn, pool_id, wanted)
+    result = rows.allocate(conn, pool_id, wanted) or rows.create(conn, pool_id, wanted)
     if result is None:
         raise Conflict(f"Floating address {address} is not free, or not one of that pool's network")
     return get(conn, result)

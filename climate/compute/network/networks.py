@@ -47,7 +47,7 @@ def create(
     drafts = MANAGERS[name].drafts(wanted, options, cut)
     _check_vlans(drafts, outlined)
     _check(drafts, there)
-    made = [rows.make(conn, draft) for draft in drafts]
+    made = [rows.create(conn, draft) for draft in drafts]
     result = rows.by_ids(conn, made)
     return [result[network_id] for network_id in made]
 

@@ -25,7 +25,7 @@ Stretch = tuple[IPv4Address, IPv4Address]
 
 
 @dataclass(frozen=True, slots=True)
-class Drawn:
+class NetworkFields:
     """Fields of a network without a range."""
 
     label: str
@@ -48,7 +48,7 @@ class Range:
     """Allocation ranges of an external network; empty: the whole range."""
 
 
-def draw(conn: Connection, drawn: Drawn) -> Outline:
+def draw(conn: Connection, drawn: NetworkFields) -> Outline:
     """Create the outline of a network without a range.
 
     Raise BadRequest for fields that its manager does not support, Conflict for a used name or VLAN.
@@ -61,10 +61,10 @@ def draw(conn: Connection, drawn: Drawn) -> Outline:
         raise BadRequest(f"There is no network manager {drawn.manager!r}, only {', '.join(MANAGERS)}")
     network_rows.taken(conn)
     _check(conn, drawn)
-    return rows.make(conn, asdict(drawn))
+    return rows.create(conn, asdict(drawn))
 
 
-def _check(conn: Connection, drawn: Drawn) -> None:
+def _check(conn: Connection, drawn: NetworkFields) -> None:
     there, outlined = network_rows.listed(conn), rows.listed(conn)
     labels = {one.label for one in there} | {one.label for one in outlined}
     labels |= {pool.name for pool in floating_pools.pools(conn)}

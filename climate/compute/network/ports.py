@@ -96,7 +96,7 @@ def _inserted(conn: Connection, wanted: NewPort, network: Network | None, outlin
         mac = wanted.mac or mac_addresses.choose()
         groups = list(wanted.security_groups)
         port = PortRow(port_id, wanted.project_id, mac, network_id, outline_id, groups, **wanted.properties)
-        if rows.make(conn, port):
+        if rows.create(conn, port):
             return port_id
         if wanted.mac is not None:
             raise Conflict(f"The MAC address {wanted.mac} is in use by another port.")

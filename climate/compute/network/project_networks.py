@@ -51,7 +51,7 @@ def create(conn: Connection, options: NetworkOptions, label: str, project_id: st
     if vlan is None:
         raise Conflict("Unable to create the network. No tenant network is available for allocation.")
     values = {"label": label, "manager": VLAN, "vlan": vlan, "project_id": project_id, "by_project": True}
-    return outline_rows.make(conn, values)
+    return outline_rows.create(conn, values)
 
 
 def complete(conn: Connection, options: NetworkOptions, outline: Outline, wanted: Subnet) -> None:
@@ -72,7 +72,7 @@ def complete(conn: Connection, options: NetworkOptions, outline: Outline, wanted
         prefix = subnetting.prefix_v6(options.range_v6, networks.place_v6(options.range_v6, 1, rows.listed(conn)))
         draft = replace(draft, cidr_v6=prefix, gateway_v6=prefix[1])
     outline_rows.drop(conn, outline.id)
-    rows.make(conn, draft)
+    rows.create(conn, draft)
     ports.move_to_network(conn, outline.id)
 
 
@@ -159,7 +159,7 @@ def drop_subnet(conn: Connection, network: Network) -> None:
         raise Conflict(f"Unable to complete operation on subnet {network.subnet_id}: ports have addresses of it.")
     outline = _outline(network)
     fields = ("id", "label", "manager", "interface", "vlan", "project_id", "by_project")
-    outline_rows.make(conn, {name: getattr(outline, name) for name in fields})
+    outline_rows.create(conn, {name: getattr(outline, name) for name in fields})
     ports.move_to_outline(conn, network.id)
     rows.delete(conn, network.id)
     fixed_ips.call_hosts(conn, [network])

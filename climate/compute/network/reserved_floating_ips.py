@@ -9,14 +9,14 @@ from climate.compute.network import floating_ips
 from climate.compute.network.allocation.allocator import DISASSOCIATE
 from climate.compute.store.networks import floating_pools, network_hosts
 from climate.compute.store.networks import reserved_floating_ips as rows
-from climate.compute.store.networks.reserved_floating_ips import Outside
+from climate.compute.store.networks.reserved_floating_ips import ExternalNetwork
 from climate.database.connections import reading
 
 MARK = "blazar"
 """Tag of all reserved addresses, in Blazar's form."""
 
 
-def find(compute: Compute, network: str) -> tuple[Outside, Sequence[tuple[str, str]]] | None:
+def find(compute: Compute, network: str) -> tuple[ExternalNetwork, Sequence[tuple[str, str]]] | None:
     """Return the external network by id or name, and its address ranges that the cloud itself uses."""
     own = [(str(address), str(address)) for address in sorted(compute.network.own)]
     with reading(compute.engine) as conn:

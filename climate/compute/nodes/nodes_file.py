@@ -32,7 +32,7 @@ class NodesFile:
 
     def nodes(self) -> Sequence[NodeSpec]:
         """Return the current nodes. VirtError if the file was never readable."""
-        look = self._look()
+        look = self._file_stamp()
         if self._known is None or look != self._read_of:
             self._renew()
             self._read_of = look
@@ -46,7 +46,7 @@ class NodesFile:
                 raise
             log.error("nodes file unreadable, nodes unchanged", reason=str(error), nodes=len(self._known))
 
-    def _look(self) -> tuple[int, ...]:
+    def _file_stamp(self) -> tuple[int, ...]:
         try:
             seen = (self.home / self.file).stat()
         except OSError:

@@ -53,8 +53,8 @@ def _refusals(
     return refused
 
 
-def _row(loan: Loan, own: Sequence[NodeRow]) -> rows.Lent:
-    return rows.Lent(loan.pool, loan.project_id, loan.token, [node.id for node in own], loan.shared_with)
+def _row(loan: Loan, own: Sequence[NodeRow]) -> rows.PoolCreation:
+    return rows.PoolCreation(loan.pool, loan.project_id, loan.token, [node.id for node in own], loan.shared_with)
 
 
 def _occupied(conn: Connection, wanted: Mapping[str, Sequence[NodeRow]]) -> frozenset[int]:

@@ -220,7 +220,7 @@ def place(compute: Compute, name: str, to: str | None, token: int) -> None:
 
 def _keep(conn: Connection, pool: str | None) -> None:
     """Create and keep a pool until the transaction ends; lock it before any node, as everywhere."""
-    if pool in KEPT and not rows.make(conn, pool):
+    if pool in KEPT and not rows.ensure(conn, pool):
         raise Conflict(f"Aggregate {pool} is an ordinary one with the name of a pool: rename it.")
     if pool is not None and pool not in KEPT and not rows.keep_lent(conn, pool):
         raise NotFound(f"Pool {pool} could not be found.")

@@ -79,7 +79,7 @@ def grant(compute: Compute, wanted: Grant, token: int) -> None:
             raise Conflict(f"There is another flavor named {wanted.flavor.name}.")
         if wanted.group_id and wanted.policy:
             owner = {"project_id": wanted.project_id, "user_id": OWNER_OF_GROUP}
-            server_groups.make(conn, wanted.group_id, wanted.flavor.name, owner, wanted.policy)
+            server_groups.ensure(conn, wanted.group_id, wanted.flavor.name, owner, wanted.policy)
 
 
 def close(compute: Compute, pool: str, token: int) -> None:

@@ -37,7 +37,7 @@ def take_back(compute: Compute, returns: Sequence[Return]) -> list[ComputeError 
         occupied = _occupied_nodes(conn, wanted)
         troubles = [_trouble(r, wanted, fences, kept) or _occupied(wanted[r.pool], occupied) for r in returns]
         good = [one for one, trouble in zip(returns, troubles, strict=True) if trouble is None]
-        rows.take_back(conn, [rows.Taken(r.pool, r.to, r.token, [n.id for n in wanted[r.pool]]) for r in good])
+        rows.take_back(conn, [rows.PoolDeletion(r.pool, r.to, r.token, [n.id for n in wanted[r.pool]]) for r in good])
     return troubles
 
 

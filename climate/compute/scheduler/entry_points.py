@@ -22,7 +22,7 @@ from climate.compute.scheduler.filters import FILTERS, WITH_CORES
 from climate.compute.scheduler.filters.reservation import RESERVATION
 from climate.compute.scheduler.placement_plan import Scheduler
 from climate.compute.scheduler.scheduler_parts import Filter, Options, Rules, Weigher
-from climate.compute.scheduler.third_party import Foreign
+from climate.compute.scheduler.third_party import ThirdPartyScheduler
 from climate.compute.scheduler.weighers import WEIGHERS
 
 SCHEDULER_GROUP = "climate.schedulers"
@@ -51,7 +51,7 @@ def rules(filters: Sequence[str], weighers: Sequence[str], options: Options, *, 
 
 
 def scheduler(name: str) -> Scheduler:
-    """Return the installed scheduler of that name; a third-party one is wrapped (see Foreign).
+    """Return the installed scheduler of that name; a third-party one is wrapped (see ThirdPartyScheduler).
 
     Raise SchedulerNotFound if it is not installed or not a scheduler.
     """
@@ -61,7 +61,7 @@ def scheduler(name: str) -> Scheduler:
         raise SchedulerNotFound(f"Scheduler {name} is installed, but is not a scheduler")
     if (getattr(result.schedule, "__module__", None) or "").startswith("climate."):
         return result
-    return replace(result, schedule=Foreign(name, result.schedule))
+    return replace(result, schedule=ThirdPartyScheduler(name, result.schedule))
 
 
 def _named(group: str, kind: type[object], names: Sequence[str], refusal: type[ComputeError]) -> tuple[Any, ...]:

@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Foreign:
+class ThirdPartyScheduler:
     """Scheduler of another package, under the name of its entry point."""
 
     name: str

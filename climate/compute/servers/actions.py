@@ -35,7 +35,7 @@ def get(compute: Compute, server_id: str, project_id: str | None = None) -> Serv
         return _own(servers.get(conn, server_id), server_id, project_id)
 
 
-def ask(
+def request_task(
     compute: Compute,
     server_id: str,
     task: str,
@@ -81,14 +81,14 @@ class TaskRequest(NamedTuple):
     details: Mapping[str, object] | None = None
 
 
-class Once(NamedTuple):
+class IdempotentAction(NamedTuple):
     """An action that is carried out once per occasion, under a token."""
 
     token: int
     occasion: str
 
 
-def snapshot(compute: Compute, server_id: str, name: str, once: Once | None = None) -> str:
+def snapshot(compute: Compute, server_id: str, name: str, once: IdempotentAction | None = None) -> str:
     """Create an image of a server; return its id. With `once`, return the existing image of that name and occasion.
 
     A shelved server is in an image already, which gets this name too. A server with an unconfirmed resize is imaged

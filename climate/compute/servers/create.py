@@ -149,7 +149,7 @@ def _with_addresses(compute: Compute, build: _Build, spec: Spec) -> list[Server]
     with compute.engine.begin() as conn:
         wanted = _address_request(compute, conn, build)
         prepared = address_requests.prepare(conn, compute, wanted)
-    granted = tuple(address_requests.ask(compute, compute.network_queue, prepared))
+    granted = tuple(address_requests.request_addresses(compute, compute.network_queue, prepared))
     ready = replace(build, server_ids=wanted.server_ids, granted=granted)
     used: set[str] = set()
     try:
@@ -264,7 +264,9 @@ def _connect(
     ids, now = tuple(server.id for server in made), compute.now(conn)
     ports_at = dict(request.ports)
     places = tuple(place for place in range(len(networks) + len(ports_at)) if place not in ports_at)
-    asked = fixed_ips.Asked(request.project_id, ids, networks, request.addresses, _is_vpn(compute, request), places)
+    asked = fixed_ips.InterfaceRequest(
+        request.project_id, ids, networks, request.addresses, _is_vpn(compute, request), places
+    )
     if build.granted is None:
         fixed_ips.allocate(conn, asked, now)
     else:

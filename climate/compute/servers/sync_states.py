@@ -35,7 +35,7 @@ from climate.compute.servers import volume_attachments
 from climate.compute.servers.interfaces import vif_plugging
 from climate.compute.store.servers import migrations
 from climate.compute.store.servers import sync_states as rows
-from climate.compute.store.servers.sync_states import Finding, Settled
+from climate.compute.store.servers.sync_states import Finding, IdleServer
 from climate.compute.virt import State, Wiring
 from climate.compute.virt.multi_node import MultiNodeDriver
 from climate.database.connections import reading
@@ -120,7 +120,7 @@ def reconcile(compute: Compute) -> None:
 
 
 def _findings(
-    compute: Compute, settled: Sequence[Settled], known_nodes: Mapping[str, bool], states: Mapping[str, State]
+    compute: Compute, settled: Sequence[IdleServer], known_nodes: Mapping[str, bool], states: Mapping[str, State]
 ) -> list[Finding]:
     """Return the changes of the servers that differ from their guests, as `_judge` says."""
     wired = {node for node in known_nodes if compute.driver.wiring(node) is not Wiring.NONE}
@@ -128,7 +128,7 @@ def _findings(
     return [_with_interfaces_set(finding) if server.node in wired else finding for server, finding in judged]
 
 
-def _reconcile_interfaces(compute: Compute, settled: Sequence[Settled]) -> None:
+def _reconcile_interfaces(compute: Compute, settled: Sequence[IdleServer]) -> None:
     steps: dict[str, Callable[[], object]] = {
         "unneeded interfaces": partial(vif_plugging.sweep, compute),
         "missing interfaces": partial(_request_missing_interfaces, compute, settled),
@@ -146,7 +146,7 @@ def _tried(compute: Compute, step: Callable[[], object]) -> None:
         log.error("interfaces of servers not reconciled", host=compute.service_host, reason=str(error))
 
 
-def _report_restarts(compute: Compute, settled: Sequence[Settled]) -> None:
+def _report_restarts(compute: Compute, settled: Sequence[IdleServer]) -> None:
     """Record whether servers that a cluster has restarted still have their disks; others are left for later."""
     driver = compute.driver
     if not isinstance(driver, MultiNodeDriver) or not (restarts := driver.restarts()):
@@ -159,7 +159,7 @@ def _report_restarts(compute: Compute, settled: Sequence[Settled]) -> None:
     driver.reported(_write(compute, list(result.values())))
 
 
-def _judge(server: Settled, known_nodes: Mapping[str, bool], states: Mapping[str, State]) -> Finding | None:
+def _judge(server: IdleServer, known_nodes: Mapping[str, bool], states: Mapping[str, State]) -> Finding | None:
     """Return the change for a server; None if it needs none. `known_nodes`: node -> whether its guests are known."""
     state = states.get(server.id, State.DEAD)
     if state is State.PREPARED and server.status != RESERVED:
@@ -175,7 +175,7 @@ def _judge(server: Settled, known_nodes: Mapping[str, bool], states: Mapping[str
     return _finding(server, *_OTHERWISE[server.status, state])
 
 
-def _finding(server: Settled, status: str, task: str | None, action: str, message: str) -> Finding:
+def _finding(server: IdleServer, status: str, task: str | None, action: str, message: str) -> Finding:
     return Finding(server.id, server.seen, status, task, GONE if status == ERROR else None, action, message)
 
 
@@ -184,7 +184,7 @@ def _with_interfaces_set(finding: Finding) -> Finding:
     return replace(finding, task=REWIRE) if finding.task is None and finding.status in _SET else finding
 
 
-def _request_missing_interfaces(compute: Compute, settled: Sequence[Settled]) -> None:
+def _request_missing_interfaces(compute: Compute, settled: Sequence[IdleServer]) -> None:
     """Request the missing interfaces to be plugged in, for example after a reboot of the host."""
     lacking = vif_plugging.lacking(compute)
     servers = [server for server in settled if server.id in lacking and server.status in _CONNECTED]

@@ -27,6 +27,6 @@ class Pending:
     """An allocator of networks has a pending message."""
 
 
-def look(conn: Connection) -> Pending:
+def read(conn: Connection) -> Pending:
     """Return the kinds of pending work, also claimed work."""
     return Pending(*conn.execute(_LOOK).one())

@@ -43,10 +43,10 @@ class MemoryDriver:
         return False
 
     def prepare(self, guest: Guest) -> None:
-        self._make("prepare", guest, State.PREPARED)
+        self._create("prepare", guest, State.PREPARED)
 
     def run(self, guest: Guest) -> None:
-        self._make("rescue" if guest.rescued else "run", guest, State.RUNNING)
+        self._create("rescue" if guest.rescued else "run", guest, State.RUNNING)
         if guest.rescued:
             self.rescued.add(guest.id)
         else:
@@ -92,7 +92,7 @@ class MemoryDriver:
     def console(self, guest: Guest, lines: int | None) -> str:
         return f"climate: {guest.name} is {self.guests.get(guest.id, State.DEAD).value}\n"
 
-    def _make(self, verb: str, guest: Guest, state: State) -> None:
+    def _create(self, verb: str, guest: Guest, state: State) -> None:
         if guest.node in self.broken:
             raise VirtError(f"node {guest.node} cannot make a server")
         self._set(verb, guest, state)

@@ -23,7 +23,7 @@ SERVICES = ".services"
 
 
 @runtime_checkable
-class KeepsHomes(Protocol):
+class HasGuestFolders(Protocol):
     """Driver with a folder for each guest."""
 
     @property
@@ -36,7 +36,7 @@ def identity(driver: VirtDriver) -> str:
 
     A folder that has lost its name, as below the place of a mount, keeps the one that this process read first.
     """
-    if not isinstance(driver, KeepsHomes):
+    if not isinstance(driver, HasGuestFolders):
         return ""
     try:
         first = _first(driver.homes.folder)
@@ -47,7 +47,7 @@ def identity(driver: VirtDriver) -> str:
 
 def trouble(driver: VirtDriver) -> str | None:
     """Return why the folder of a driver's guests has no name any more; None: it has one, or there is no folder."""
-    if not isinstance(driver, KeepsHomes):
+    if not isinstance(driver, HasGuestFolders):
         return None
     folder = driver.homes.folder
     try:
@@ -84,7 +84,7 @@ def has(driver: VirtDriver, service_host: str) -> bool:
 
 
 def _marks(driver: VirtDriver, service_host: str) -> Iterator[Path]:
-    if isinstance(driver, KeepsHomes):
+    if isinstance(driver, HasGuestFolders):
         yield driver.homes.folder / SERVICES / service_host.replace("/", "_")
 
 

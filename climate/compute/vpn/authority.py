@@ -38,7 +38,7 @@ class Pair:
         return _certificate(self).not_valid_after_utc
 
 
-def make(project_id: str, now: datetime) -> Pair:
+def create(project_id: str, now: datetime) -> Pair:
     """Return a new authority for a project."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = _name(f"VPN of project {project_id}")

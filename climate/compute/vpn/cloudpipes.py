@@ -106,7 +106,7 @@ def delete(compute: Compute, project_id: str, by: By, *, with_authority: bool = 
         if not there and not known:
             raise NotFound(f"Project {project_id[:80]} has no cloudpipe.")
     for one in there:
-        actions.ask(compute, one["server_id"], DELETE, by=by)
+        actions.request_task(compute, one["server_id"], DELETE, by=by)
     if known:
         with compute.engine.begin() as conn:
             rows.forget(conn, project_id)
@@ -157,7 +157,7 @@ def revoke(compute: Compute, project_id: str, serial: str, by: By, user_id: str 
         running = [one for one in rows.cloudpipes(conn, project_id) if one["status"] in (ACTIVE, PAUSED, SUSPENDED)]
     for one in running:
         try:
-            actions.ask(compute, one["server_id"], REBOOT_HARD, by=by)
+            actions.request_task(compute, one["server_id"], REBOOT_HARD, by=by)
         except (Busy, Conflict) as error:
             reason = f"Certificate {serial} is revoked, and is refused once cloudpipe {one['server_id']} is restarted"
             raise Conflict(f"{reason}: {error} Revoke it again later.") from None
@@ -192,7 +192,7 @@ def _authority(compute: Compute, conn: Connection, project_id: str) -> Authority
     if there is not None:
         return there
     now = compute.now(conn)
-    own = authority.make(project_id, now)
+    own = authority.create(project_id, now)
     server = authority.sign_server(own, now)
     sealed, server_sealed = (compute.vault.seal({KEY: one.key}) for one in (own, server))
     return rows.keep_authority(conn, Authority(project_id, own.certificate, sealed, server.certificate, server_sealed))

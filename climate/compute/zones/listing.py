@@ -29,29 +29,29 @@ class ServerFilter:
 
 
 @dataclass(slots=True)
-class Gathered:
+class ChildServers:
     """Servers of children, and the children that did not answer."""
 
     servers: list[Entry] = field(default_factory=list)
     silent: list[ChildZone] = field(default_factory=list)
 
 
-def gather(compute: Compute, request: ChildRequest, wanted: ServerFilter) -> Gathered:
+def gather(compute: Compute, request: ChildRequest, wanted: ServerFilter) -> ChildServers:
     """Return the servers of child zones.
 
     For a project, only servers that this zone placed are listed, because a child knows only its parent's account. A
     placed server whose zone does not answer has the status UNKNOWN.
     """
     if compute.zones.client is None or not compute.zones.routing:
-        return Gathered()
+        return ChildServers()
     with reading(compute.engine) as conn:
         placed = zone_servers.listed(conn, project_id=wanted.project_id, build_id=wanted.build_id)
     if wanted.project_id is not None and not placed:
-        return Gathered()
+        return ChildServers()
     there = routing.children(compute)
     asked = _concerned(there.asked, placed, wanted)
-    result = Gathered(silent=_concerned(there.silent, placed, wanted))
-    for zone, outcome in zip(asked, routing.ask(compute, [(zone, request) for zone in asked]), strict=True):
+    result = ChildServers(silent=_concerned(there.silent, placed, wanted))
+    for zone, outcome in zip(asked, routing.send(compute, [(zone, request) for zone in asked]), strict=True):
         entries = _entries(outcome)
         if entries is None:
             result.silent.append(zone)

@@ -62,7 +62,7 @@ def forget_gone(compute: Compute, zones: Sequence[ChildZone]) -> list[str]:
 def _gone(compute: Compute, missing: Sequence[tuple[ChildZone, str]]) -> list[str]:
     """Return the ids of those servers that their zones do not know."""
     looks = [(zone, ChildRequest("GET", f"/servers/{server_id}")) for zone, server_id in missing]
-    outcomes = routing.ask(compute, looks) if looks else []
+    outcomes = routing.send(compute, looks) if looks else []
     return [
         server_id
         for (_, server_id), outcome in zip(missing, outcomes, strict=True)
@@ -84,7 +84,7 @@ def _listed(compute: Compute, zones: Sequence[ChildZone]) -> dict[int, set[str]]
             break
         pages = [(zone, ChildRequest("GET", "/servers", query=query, headers=OWN)) for zone, query in waiting]
         following = []
-        for (zone, query), outcome in zip(waiting, routing.ask(compute, pages), strict=True):
+        for (zone, query), outcome in zip(waiting, routing.send(compute, pages), strict=True):
             page = _page(outcome)
             if page is None:
                 continue

@@ -45,7 +45,9 @@ def poll(compute: Compute, tell: Tell = lambda conn, now, zone: None) -> int:
         due = child_zones.claim_polls(conn, compute.now(conn), compute.zones.poll_seconds)
     if not due:
         return 0
-    outcomes = [_checked(compute, zone, outcome) for zone, outcome in zip(due, _ask(compute, due), strict=True)]
+    outcomes = [
+        _checked(compute, zone, outcome) for zone, outcome in zip(due, _poll_children(compute, due), strict=True)
+    ]
     with compute.engine.begin() as conn:
         now = compute.now(conn)
         for before, outcome in zip(due, outcomes, strict=True):
@@ -64,7 +66,7 @@ def has_children(compute: Compute) -> bool:
         return child_zones.are_any(conn)
 
 
-def _ask(compute: Compute, zones: Sequence[ChildZone]) -> list[Outcome]:
+def _poll_children(compute: Compute, zones: Sequence[ChildZone]) -> list[Outcome]:
     """Return the outcomes in the order of the children; one whose password cannot be decrypted is skipped."""
     outcomes: dict[int, Outcome] = {}
     asked = []

@@ -86,7 +86,7 @@ def _opened(compute: Compute, known: Sequence[ChildZone], now: datetime) -> Chil
     return Children(asked, silent)
 
 
-def ask(compute: Compute, requests: Sequence[tuple[ChildZone, ChildRequest]]) -> list[Outcome]:
+def send(compute: Compute, requests: Sequence[tuple[ChildZone, ChildRequest]]) -> list[Outcome]:
     """Send requests to children; record those to skip for a while, and those that lead back to this zone."""
     assert compute.zones.client is not None
     outcomes = compute.zones.client.ask_all(requests)
@@ -109,7 +109,7 @@ def _ask_owner(compute: Compute, there: Children, placed: PlacedServer, request:
     if not there.asked:
         raise _silent(placed.server_id)
     zone = there.asked[0]
-    (outcome,) = ask(compute, [(zone, request)])
+    (outcome,) = send(compute, [(zone, request)])
     if isinstance(outcome, ChildError):
         raise _silent(placed.server_id)
     if outcome.status != 404:
@@ -133,7 +133,7 @@ def _search(compute: Compute, there: Children, server_id: str, request: ChildReq
     last = next((zone for zone in there.asked if zone.id == known), None)
     if last is None:
         return _search_all(compute, there, server_id, request)
-    (outcome,) = ask(compute, [(last, request)])
+    (outcome,) = send(compute, [(last, request)])
     if not isinstance(outcome, ChildError) and _is_about(outcome, server_id, request):
         return _cooked(outcome)
     compute.zones.forwarded.forget(server_id)
@@ -148,7 +148,7 @@ def _search(compute: Compute, there: Children, server_id: str, request: ChildReq
 def _search_all(compute: Compute, there: Children, server_id: str, request: ChildRequest) -> ChildAnswer:
     """Search all children for the server, then send the request to the first that has it."""
     look = replace(request, method="GET", path=f"/servers/{server_id}", body=None, query=None)
-    outcomes = ask(compute, [(zone, look) for zone in there.asked])
+    outcomes = send(compute, [(zone, look) for zone in there.asked])
     silent = list(there.silent)
     for zone, outcome in zip(there.asked, outcomes, strict=True):
         if isinstance(outcome, ChildError):
@@ -157,7 +157,7 @@ def _search_all(compute: Compute, there: Children, server_id: str, request: Chil
             compute.zones.forwarded.note(server_id, zone.id)
             if _is_look(request, server_id):
                 return _cooked(outcome)
-            (answer,) = ask(compute, [(zone, request)])
+            (answer,) = send(compute, [(zone, request)])
             if isinstance(answer, ChildError):
                 raise _silent(server_id)
             return _cooked(answer)

@@ -7,7 +7,7 @@ from climate.domain.facts import HostDescribed, HostEnrolled, HostFact, HostPowe
 
 
 @dataclass(frozen=True, slots=True)
-class Wired:
+class HostPowerSettings:
     """Power settings of a host, without the secrets."""
 
     driver: str
@@ -21,7 +21,7 @@ class HostCare:
     """Capabilities and power settings of a host; `power` is None for a host without power settings."""
 
     extra: Mapping[str, str] = field(default_factory=dict)
-    power: Wired | None = None
+    power: HostPowerSettings | None = None
 
 
 def fold(facts: Iterable[HostFact]) -> HostCare:
@@ -40,7 +40,7 @@ def _after(care: HostCare, fact: HostFact) -> HostCare:
             known = {**care.extra, **fact.extra}
             return replace(care, extra={name: value for name, value in known.items() if value is not None})
         case HostPowerSet():
-            return replace(care, power=Wired(fact.driver, fact.settings, fact.watts, fact.secrets))
+            return replace(care, power=HostPowerSettings(fact.driver, fact.settings, fact.watts, fact.secrets))
         case HostPowerCleared():
             return replace(care, power=None)
     return care

@@ -70,7 +70,7 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True)
-class Situation:
+class HostsState:
     """State of the hosts at one time, as input of the plan."""
 
     now: datetime
@@ -117,7 +117,7 @@ class Plan:
     """Hosts that would be released, each with the reason for keeping it."""
 
 
-def plan(there: Situation, rules: Rules) -> Plan:
+def plan(there: HostsState, rules: Rules) -> Plan:
     """Return the actions to take now; none if repeated after they were carried out."""
     promised = there.peak.hosts if there.peak else 0
     beyond = max(rules.spare, -(-promised * rules.margin // 100))
@@ -135,7 +135,7 @@ def plan(there: Situation, rules: Rules) -> Plan:
     return Plan(promised, beyond, wanted, most, lack - len(more), moves, tuple(kept) if len(idle) < surplus else ())
 
 
-def _taken(there: Situation, rules: Rules, lack: int, why: str) -> Iterator[Move]:
+def _taken(there: HostsState, rules: Rules, lack: int, why: str) -> Iterator[Move]:
     """Return empty hosts first, then those with the fewest servers; never hosts with an unknown number of servers."""
     known = sorted(there.candidates, key=lambda one: (one.servers is None, one.servers or 0))
     fit = [one for one in known if one.servers == 0 or (rules.drain and one.servers is not None)]
@@ -143,7 +143,7 @@ def _taken(there: Situation, rules: Rules, lack: int, why: str) -> Iterator[Move
         yield Move(one.host, Step.DRAIN if one.servers else Step.TAKE, why)
 
 
-def _idle(there: Situation, rules: Rules, why: str) -> tuple[list[Move], list[Move]]:
+def _idle(there: HostsState, rules: Rules, why: str) -> tuple[list[Move], list[Move]]:
     """Return the hosts that can be released, longest idle first, and the others with the reason for keeping them."""
     free: list[Move] = []
     kept: list[Move] = []

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from climate.domain.errors import Conflict, NotFound
 from climate.domain.policy import ADMIN, Caller
 from climate.identity import clouds_yaml, private_files, projects_and_users, read_operations, roles
-from climate.identity.clouds_yaml import Known
+from climate.identity.clouds_yaml import InitialPassword
 from climate.identity.context import Identity
 from climate.identity.initial_accounts import USERS, kept_password, password_file
 from climate.identity.store.assignments import Holder
@@ -49,7 +49,7 @@ def write_clouds(settings: Settings, echo: Echo, url: str = "", fresh: str = "")
     the one in the file.
     """
     file = settings.home / "clouds.yaml"
-    known = {name: Known(kept_password(settings.home, name), new=name == fresh) for name in USERS}
+    known = {name: InitialPassword(kept_password(settings.home, name), new=name == fresh) for name in USERS}
     address = url or clouds_yaml.address(file) or settings.base_url
     clouds_yaml.write(file, address, known, echo)
     return address

@@ -84,12 +84,12 @@ class Watch:
 
     def now(self) -> float:
         """Return seconds of the epoch, by the database's clock."""
-        view = self._look()
+        view = self._current_view()
         return view.now.timestamp() + self._clock() - view.looked
 
     def check(self, grant: Grant) -> None:
         """Raise NotAuthenticated when the grant, or a subject that it names, was revoked after it was issued."""
-        revoked = self._look().revoked
+        revoked = self._current_view().revoked
         if not revoked:
             return
         if any((TOKEN, audit) in revoked for audit in grant.audit_ids):
@@ -111,7 +111,7 @@ class Watch:
         """
         self._last.value = randbits(64)
 
-    def _look(self) -> View:
+    def _current_view(self) -> View:
         view = self._view
         if view is not None and self._is_fresh(view):
             return view

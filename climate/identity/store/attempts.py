@@ -12,7 +12,7 @@ WINDOW = timedelta(minutes=1)
 LONG_WINDOW = timedelta(minutes=10)
 
 
-class Recent(NamedTuple):
+class RecentFailures(NamedTuple):
     """Numbers of recent failures from an address, and of a login from anywhere."""
 
     with_login: int
@@ -25,7 +25,7 @@ class Recent(NamedTuple):
     """Failures with the login from any address, within LONG_WINDOW."""
 
 
-def recent(conn: Connection, login: str, address: str) -> Recent:
+def recent(conn: Connection, login: str, address: str) -> RecentFailures:
     """Return the numbers of failures that count."""
     mine, named = table.c.address == address, table.c.login == login
     lately = table.c.at > func.clock_timestamp() - WINDOW
@@ -35,7 +35,7 @@ def recent(conn: Connection, login: str, address: str) -> Recent:
         func.count().filter(mine & named),
         func.count().filter(named),
     ).where(mine | named, table.c.at > func.clock_timestamp() - LONG_WINDOW)
-    return Recent(*conn.execute(question).one())
+    return RecentFailures(*conn.execute(question).one())
 
 
 def add(conn: Connection, login: str, address: str) -> None:

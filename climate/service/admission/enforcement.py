@@ -104,7 +104,7 @@ def run_approved(
             return allocate(climate, function, gate, *args, keep=not dry_run)
         except Planned as planned:
             wanted = planned
-        _ask(climate.settings, caller, wanted)
+        _request_approval(climate.settings, caller, wanted)
         gate = Gate(True, wanted)
     raise Busy("The available resources kept changing while the approval service was asked; try again")
 
@@ -164,7 +164,7 @@ def run_all_approved(
         for place, planned in wanted.items():
             gates.granted[place] = planned
             try:
-                _ask(climate.settings, caller, planned)
+                _request_approval(climate.settings, caller, planned)
             except Forbidden as refusal:
                 gates.refused[place] = refusal
     raise Busy("The available resources kept changing while the approval service was asked; try again")
@@ -196,7 +196,7 @@ def rehearse(
         return allocate(climate, function, gate, *args, keep=False)
     except Planned as planned:
         wanted = planned
-    _ask(climate.settings, caller, wanted)
+    _request_approval(climate.settings, caller, wanted)
     return wanted.after
 
 
@@ -249,7 +249,7 @@ def _kind(host: Host | None, slots: int) -> str:
     return json.dumps([slots, own, dict(host.extra)], sort_keys=True, default=str)
 
 
-def _ask(settings: Settings, caller: Caller, planned: Planned) -> None:
+def _request_approval(settings: Settings, caller: Caller, planned: Planned) -> None:
     body = {
         "context": context(settings, caller.user_id, caller.project_id),
         "lease": lease_payload.of(planned.after, planned.held),

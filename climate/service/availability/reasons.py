@@ -129,7 +129,7 @@ def _alternatives(inquiry: Inquiry, known: SearchData) -> Iterator[Alternative]:
         "later", "at a later time", inquiry.changed(replace(wanted, latest=later, mode=Mode.FIRST, offers=1, points=0))
     )
     if shorter := _shorter(inquiry, known):
-        yield from _tried("shorter", f"for {_spelled(shorter.wanted.length)}", shorter)
+        yield from _tried("shorter", f"for {_duration_text(shorter.wanted.length)}", shorter)
     if fewer := _fewer(inquiry, known):
         yield from _tried("fewer", "with fewer of each", fewer)
     if wanted.windows:
@@ -258,6 +258,6 @@ def _asked(inquiry: Inquiry, given: Sequence[Mapping[str, object]]) -> Inquiry:
     return inquiry.changed(_single(replace(inquiry.wanted, reservations=given)), requested)
 
 
-def _spelled(length: timedelta) -> str:
+def _duration_text(length: timedelta) -> str:
     minutes = int(length.total_seconds()) // 60
     return f"{minutes // 60} h {minutes % 60} min" if minutes % 60 else f"{minutes // 60} h"

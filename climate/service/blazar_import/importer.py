@@ -74,7 +74,7 @@ def planned(climate: Climate, data: BlazarData) -> Plan:
     """Return the plan of an import into the present state."""
     with shortages.of_the_cloud():
         cloud = _view(climate, data)
-    return plan.make(data, cloud, run(climate, _present, climate, data))
+    return plan.build(data, cloud, run(climate, _present, climate, data))
 
 
 def _view(climate: Climate, data: BlazarData) -> CloudView:

@@ -95,7 +95,7 @@ class Plan:
     refusals: tuple[Refusal, ...]
 
 
-def make(data: BlazarData, cloud: CloudView, present: Present) -> Plan:
+def build(data: BlazarData, cloud: CloudView, present: Present) -> Plan:
     """Return the plan; leases that have begun come first, then by their creation."""
     draft = _Draft(data, cloud, present)
     while draft.refuse_more():

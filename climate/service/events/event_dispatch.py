@@ -29,7 +29,7 @@ from climate.service.notifications import notice_texts as telling
 from climate.store.leases import claim_portions, due_events, event_claims, leases, queue_limits
 from climate.store.leases.claim_portions import Batched
 from climate.store.leases.due_events import BEGINNING, Cursor, Due
-from climate.store.leases.event_claims import Message, PendingWork, Stranded
+from climate.store.leases.event_claims import Message, OrphanedClaim, PendingWork
 from climate.store.leases.leases import Change
 from climate.store.leases.queue_limits import ANY_NUMBER
 
@@ -57,7 +57,7 @@ class Claimed:
     """Queues for which no more may be claimed before workers have begun some of their events."""
 
 
-_Held = TypeVar("_Held", Due, Stranded)
+_Held = TypeVar("_Held", Due, OrphanedClaim)
 
 
 def claim_due(climate: Climate, by: str, limit: int = BATCH, cursor: Cursor | None = None) -> int:
@@ -92,7 +92,7 @@ def claim(
 def _claim_singly(climate: Climate, by: str, cursor: Cursor, limit: int, alive: Callable[[], None]) -> Claimed:
     with climate.engine.begin() as conn:
         now = climate.now(conn)
-        due = due_events.lock(conn, now, due_events.look(conn, now, cursor).ids, limit)
+        due = due_events.lock(conn, now, due_events.read_portion(conn, now, cursor).ids, limit)
     count = 0
     for one in due:
         try:
@@ -113,7 +113,7 @@ def _claim(climate: Climate, by: str, cursor: Cursor, limit: int, ahead: int) ->
         room = queue_limits.rooms(conn, ahead, cursor.full, cursor.turns)
         if cursor.full - room.closed:  # the oldest event comes first again
             cursor.after = BEGINNING
-        look = due_events.look(conn, now, cursor)
+        look = due_events.read_portion(conn, now, cursor)
         locked = due_events.lock(conn, now, look.ids, limit, room) if look.ids else []
         chosen = _no_more_than(locked, HOLDS)
         count = _mark(conn, climate, by, chosen, now) if chosen else 0

@@ -44,7 +44,7 @@ Asked = tuple[Run, Sequence[str], Trouble | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class FinishedRun:
     """Finished run with its result."""
 
     run: Run
@@ -170,8 +170,8 @@ def run(climate: Climate, messages: Sequence[Message], worker: str) -> None:
 def _work_on(climate: Climate, runs: Sequence[Run], worker: str) -> None:
     late = {run.event.id: outcome for run in runs if (outcome := events.too_late(run))}
     asked = _send_requests(climate, [run for run in runs if run.event.id not in late])
-    ended = [Ended(run, [], late[run.event.id]) for run in runs if run.event.id in late]
-    ended += [Ended(run, done, _outcome(run, why)) for run, done, why in asked if not isinstance(why, InUse)]
+    ended = [FinishedRun(run, [], late[run.event.id]) for run in runs if run.event.id in late]
+    ended += [FinishedRun(run, done, _outcome(run, why)) for run, done, why in asked if not isinstance(why, InUse)]
     _settle(climate, ended)
     back = [run.claim for run, _, why in asked if isinstance(why, InUse)]
     if back:
@@ -300,7 +300,7 @@ def _outcome(run: Run, trouble: Trouble | None) -> Outcome:
     return events.outcome_of(run, [] if trouble is None else [trouble], {})
 
 
-def _settle(climate: Climate, ended: Sequence[Ended]) -> None:
+def _settle(climate: Climate, ended: Sequence[FinishedRun]) -> None:
     """Record all results in one transaction, or one by one if that fails."""
     if not ended:
         return
@@ -314,7 +314,7 @@ def _settle(climate: Climate, ended: Sequence[Ended]) -> None:
     log.info("events settled", count=len(kinds), refused=len(ended) - len(kinds))
 
 
-def _settle_alone(one: Ended) -> None:
+def _settle_alone(one: FinishedRun) -> None:
     """Record one result; if that fails too, the claim expires and the event is put back."""
     try:
         events.settle(one.run, one.steps, one.outcome)
@@ -322,7 +322,7 @@ def _settle_alone(one: Ended) -> None:
         log.exception("event result not recorded", event_id=str(one.run.event.id), lease_id=str(one.run.lease.id))
 
 
-def _recorded(conn: Connection, climate: Climate, ended: Sequence[Ended]) -> list[UUID]:
+def _recorded(conn: Connection, climate: Climate, ended: Sequence[FinishedRun]) -> list[UUID]:
     """Record the results of events that this worker still claims; return their ids."""
     locked = {lease.id: lease for lease in leases.lock(conn, {one.run.lease.id for one in ended})}
     mine, settled = claim_portions.settle(conn, [one.settled for one in ended if one.run.lease.id in locked])
@@ -333,7 +333,7 @@ def _recorded(conn: Connection, climate: Climate, ended: Sequence[Ended]) -> lis
     return [one.run.event.id for one in happened]
 
 
-def _happened(one: Ended, lease: Lease, now: datetime) -> RunEffect:
+def _happened(one: FinishedRun, lease: Lease, now: datetime) -> RunEffect:
     facts: Sequence[Fact] = one.outcome(lease, now)
     return RunEffect(one.run, lease, facts)
 

@@ -109,7 +109,7 @@ def _decided(climate: Climate, cases: Sequence[_Case]) -> list[Job]:
 
 def _fenced(climate: Climate, jobs: Sequence[Job]) -> frozenset[int]:
     """Cut the power of the hosts; return those whose power supplies report OFF."""
-    seen = [one for part in parallel_requests.ask(climate, jobs) for one in part]
+    seen = [one for part in parallel_requests.run_jobs(climate, jobs) for one in part]
     for one in seen:
         if one.state != OFF:
             log.warning("failed host not fenced yet", host=one.job.place.name, state=one.state, error=one.error)

@@ -46,7 +46,7 @@ Word = Mapping[str, str | None]
 """Problem of each host as the cloud reports it."""
 
 
-def look(climate: Climate) -> None:
+def check(climate: Climate) -> None:
     """Move hosts that were unwell for a while to FAILED, and move recovered ones back.
 
     Hosts that an admin took out, or that cannot be cleaned, wait for an admin: the cloud's report of health does not

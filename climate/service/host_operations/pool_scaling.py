@@ -16,7 +16,7 @@ from climate.context import Climate
 from climate.domain.errors import NotFound
 from climate.domain.facts import HostMoved
 from climate.domain.hosts import pool_scaling
-from climate.domain.hosts.pool_scaling import Candidate, Member, Plan, Rules, Situation, Step
+from climate.domain.hosts.pool_scaling import Candidate, HostsState, Member, Plan, Rules, Step
 from climate.domain.hosts.pools import HostPlace, Pool
 from climate.domain.period import Period
 from climate.domain.policy import Caller, require
@@ -41,7 +41,7 @@ class Explained:
     """Plan, its input, and the memberships of the hosts that it names."""
 
     rules: Rules
-    there: Situation
+    there: HostsState
     plan: Plan
     places: Mapping[int, HostPlace]
 
@@ -89,11 +89,11 @@ def _explain(conn: Connection, climate: Climate, known: Mapping[str, int]) -> Ex
 
 def _situation(
     conn: Connection, rules: Rules, now: datetime, hosts: Sequence[HostPlace], known: Mapping[str, int]
-) -> Situation:
+) -> HostsState:
     open_ones = [place for place in hosts if place.reservable]
     members = _members(conn, [place for place in open_ones if place.pool is Pool.RESERVATION])
     levels = backlog.levels(conn, Period(now, now + rules.horizon)) if rules.horizon else []
-    return Situation(
+    return HostsState(
         now,
         size=sum(place.home is Pool.RESERVATION and place.pool is not Pool.FAILED for place in open_ones),
         backlog=levels,

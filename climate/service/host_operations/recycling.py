@@ -31,7 +31,7 @@ from climate.service.notifications import delivery
 from climate.service.transaction import run
 from climate.settings import Settings
 from climate.store.hosts import cleaning, next_leases, pool_membership
-from climate.store.hosts.next_leases import Left
+from climate.store.hosts.next_leases import LastReservation
 from climate.store.leases import event_claims
 
 log = structlog.get_logger(__name__)
@@ -42,7 +42,7 @@ class _Case:
     """Recycling host, and the fencing token of actions on it."""
 
     stay: RecyclingHost
-    left: Left | None
+    left: LastReservation | None
     token: int
 
     @property
@@ -73,7 +73,7 @@ def _cases(conn: Connection, climate: Climate) -> tuple[list[_Case], datetime]:
     return [_Case(stay, left, token) for (stay, left), token in zip(stays, tokens, strict=True)], now
 
 
-def _stays(conn: Connection, hosts: Sequence[HostPlace]) -> list[tuple[RecyclingHost, Left | None]]:
+def _stays(conn: Connection, hosts: Sequence[HostPlace]) -> list[tuple[RecyclingHost, LastReservation | None]]:
     needed = next_leases.starts(conn, [place.host for place in hosts])
     left_by = next_leases.left_by(conn, {place.reservation_id for place in hosts if place.reservation_id})
     found = (_known_stay(place, needed.get(place.host), left_by) for place in hosts)
@@ -81,8 +81,8 @@ def _stays(conn: Connection, hosts: Sequence[HostPlace]) -> list[tuple[Recycling
 
 
 def _known_stay(
-    place: HostPlace, needed_at: datetime | None, left_by: Mapping[UUID, Left]
-) -> tuple[RecyclingHost, Left | None] | None:
+    place: HostPlace, needed_at: datetime | None, left_by: Mapping[UUID, LastReservation]
+) -> tuple[RecyclingHost, LastReservation | None] | None:
     """Return the stay; None if its lease has terms that this release does not know, which keeps no other host here."""
     try:
         return _stay(place, needed_at, left_by)
@@ -92,8 +92,8 @@ def _known_stay(
 
 
 def _stay(
-    place: HostPlace, needed_at: datetime | None, left_by: Mapping[UUID, Left]
-) -> tuple[RecyclingHost, Left | None]:
+    place: HostPlace, needed_at: datetime | None, left_by: Mapping[UUID, LastReservation]
+) -> tuple[RecyclingHost, LastReservation | None]:
     """Return the stay of a host's servers. A host without a lease behind it waits until its servers leave."""
     left = left_by.get(place.reservation_id) if place.reservation_id else None
     if left is None:

@@ -21,7 +21,7 @@ from climate.service.notifications import delivery
 from climate.service.transaction import run
 from climate.store import locks
 from climate.store.hosts import drift, pool_membership
-from climate.store.hosts.drift import Begun
+from climate.store.hosts.drift import BegunEvent
 from climate.store.hosts.pool_membership import HostColumns
 from climate.store.leases import event_claims
 
@@ -138,7 +138,7 @@ def _at_work(conn: Connection, astray: Sequence[HostPlace], seen: Seen) -> set[i
     }
 
 
-def _is_ahead(one: Begun, pools: frozenset[str]) -> bool:
+def _is_ahead(one: BegunEvent, pools: frozenset[str]) -> bool:
     """Return whether an event to be retried may have moved the host without a record."""
     lends = one.kind in (EventKind.START, EventKind.ADJUST)
     return one.kind == EventKind.END or (lends and str(one.reservation_id) in pools)

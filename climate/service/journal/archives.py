@@ -24,7 +24,7 @@ from climate.service import transaction
 from climate.settings import Settings
 from climate.store.journal import archive_files, archives, fact_codec, journal
 from climate.store.journal.archive_files import Damaged, Line
-from climate.store.journal.archives import BEGINNING, Old
+from climate.store.journal.archives import BEGINNING, ArchivableStream
 from climate.store.journal.journal import Entry
 from climate.store.journal.row_differences import UNREADABLE
 from climate.store.limits import LONGEST_GRACE
@@ -66,7 +66,7 @@ class Outcome:
 
 
 @dataclass(frozen=True, slots=True)
-class Lost:
+class LostArchive:
     """An archive that was declared lost: leases that stay in the tables, and leases whose history is gone."""
 
     kept: int
@@ -110,7 +110,7 @@ def _alone(climate: Climate) -> Iterator[None]:
             archives.let_others(guard)
 
 
-def declare_lost(climate: Climate, name: str) -> Lost:
+def declare_lost(climate: Climate, name: str) -> LostArchive:
     """Delete the index of an archive whose file will not come back.
 
     Leases of it that are still in the tables stay there, and a later run archives them again.
@@ -125,7 +125,7 @@ def declare_lost(climate: Climate, name: str) -> Lost:
             raise Conflict(f"the archive {name} is as it was written: only a missing or damaged one can be lost")
         kept, gone = transaction.run(climate, archives.lose, result.id)
     log.warning("an archive is declared lost", archive=name, kept=kept, gone=gone)
-    return Lost(kept, gone)
+    return LostArchive(kept, gone)
 
 
 def absent(conn: Connection, climate: Climate) -> list[str]:
@@ -152,7 +152,7 @@ def _archived(climate: Climate, older_than: timedelta, run: _Run) -> Outcome:
     return outcome
 
 
-Find = Callable[[Connection, datetime, tuple[datetime, UUID], int], list[Old]]
+Find = Callable[[Connection, datetime, tuple[datetime, UUID], int], list[ArchivableStream]]
 
 
 def _moved(run: _Run, find: Find, before: datetime, now: datetime, outcome: Outcome) -> int:
@@ -197,7 +197,7 @@ def _drop(run: _Run, number: int, name: str) -> None:
     transaction.run(run.climate, archives.forget, number)
 
 
-def _move(run: _Run, free: Sequence[Old], before: datetime, now: datetime, outcome: Outcome) -> int:
+def _move(run: _Run, free: Sequence[ArchivableStream], before: datetime, now: datetime, outcome: Outcome) -> int:
     """Move leases or series to one file; return how many it has."""
     name = f"leases-{now:%Y%m%dT%H%M%SZ}-{uuid4().hex[:12]}.jsonl.gz"
     number = transaction.run(run.climate, archives.begin, name, before, now)
@@ -219,7 +219,7 @@ def _move(run: _Run, free: Sequence[Old], before: datetime, now: datetime, outco
     return len(written.places)
 
 
-def _blocks(run: _Run, free: Sequence[Old]) -> Iterator[list[Line]]:
+def _blocks(run: _Run, free: Sequence[ArchivableStream]) -> Iterator[list[Line]]:
     """Yield blocks of leases or series whose facts are complete, match their rows, and end with the deletion."""
     for start in range(0, len(free), run.sizes.block):
         versions = {one.id: one.version for one in free[start : start + run.sizes.block]}

@@ -103,12 +103,12 @@ def as_differences(compared: Compared) -> list[Difference]:
         if one.stream not in lost:
             result += _of_row(one)
         elif one.is_main:
-            result.append(Difference(one.stream, NO_ROWS, one.projected.table.name, _spelled(one.key)))
+            result.append(Difference(one.stream, NO_ROWS, one.projected.table.name, _key_text(one.key)))
     return sorted(result, key=lambda difference: difference.stream)
 
 
 def _of_row(one: RowDifference) -> Iterator[Difference]:
-    table, row = one.projected.table.name, _spelled(one.key)
+    table, row = one.projected.table.name, _key_text(one.key)
     if one.said is None or one.known is None:
         what = "facts say that there is one" if one.said is None else "no fact says that there is one"
         yield Difference(one.stream, f"{table} {row}: {'no row' if one.said is None else 'a row'}, {what}", table, row)
@@ -119,7 +119,7 @@ def _of_row(one: RowDifference) -> Iterator[Difference]:
         yield Difference(one.stream, what, table, row, column)
 
 
-def _spelled(key: Mapping[str, object]) -> str:
+def _key_text(key: Mapping[str, object]) -> str:
     return ", ".join(f"{name}={value}" for name, value in key.items())
 
 

@@ -28,7 +28,7 @@ def explained(conn: Connection, refusal: Unmatchable) -> ClimateError:
     kind = offered[0].offer.kind
     free = {number for one in offered for number in one.candidates.demand.candidates}
     numbers = ", ".join(str(one.place + 1) for one in offered[:-1])
-    each = "; ".join(f"reservation {one.place + 1}: {_said(one.candidates)}" for one in offered)
+    each = "; ".join(f"reservation {one.place + 1}: {_demand_text(one.candidates)}" for one in offered)
     lacking = "" if refusal.short is None else f", {refusal.short} too few for reservation {offered[-1].place + 1}"
     message = (
         f"Not enough {NAMED.get(kind, 'hosts')} available for reservations {numbers} and {offered[-1].place + 1} "
@@ -37,7 +37,7 @@ def explained(conn: Connection, refusal: Unmatchable) -> ClimateError:
     return ERRORS.get(kind, NotEnoughHosts)(f"{message}{_later(conn, refusal)}")
 
 
-def _said(candidates: Candidates) -> str:
+def _demand_text(candidates: Candidates) -> str:
     demand = candidates.demand
     if isinstance(demand, Whole):
         return f"{demand.least} wanted, {len(demand.candidates)} free for it"

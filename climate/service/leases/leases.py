@@ -137,13 +137,13 @@ def _create(conn: Connection, patient: bool, gate: Gate, climate: Climate, reque
     caller, key = request.caller, request.key
     if key and (known := idempotency.earlier(conn, caller, key)):
         return at_version(conn, climate, caller, UUID(known), 1), False
-    lease = _made(conn, patient, gate, climate, request)
+    lease = _create_lease(conn, patient, gate, climate, request)
     if key:
         idempotency.remember(conn, caller, key, str(lease.id), lease.created_at)
     return lease, True
 
 
-def _made(conn: Connection, patient: bool, gate: Gate, climate: Climate, request: _Request) -> Lease:
+def _create_lease(conn: Connection, patient: bool, gate: Gate, climate: Climate, request: _Request) -> Lease:
     order = request.order
     terms = begin(conn, climate, request.caller, gate, hold=order.hold is not None)
     patient = patient or request.turn is Turn.SECOND
@@ -191,7 +191,7 @@ def place(
     lease_shortening.give_way(conn, climate, losers, fact.lease_id, (hold for r in planned for hold in r.holds), now)
     sharing_changes.check(climate.settings, fold([fact]), order.sharing)
     lease = grant.record(conn, now, None, fact)
-    sharing_changes.tell(conn, now, None, lease)
+    sharing_changes.notify(conn, now, None, lease)
     wake_if_soon(conn, climate, lease, now)
     return lease
 

@@ -24,9 +24,9 @@ from climate.service.leases.joint_allocation import Unmatchable
 from climate.service.transaction import run
 from climate.store.allocation import floating_ips, hosts, inventories, shared_capacity
 from climate.store.allocation.hosts import HostRequest, Short, Shortage
-from climate.store.allocation.shared_capacity import Cramped
+from climate.store.allocation.shared_capacity import NotEnoughRoom
 
-BARE = (Short, Unmatchable, Cramped, floating_ips.Short, inventories.Short)
+BARE = (Short, Unmatchable, NotEnoughRoom, floating_ips.Short, inventories.Short)
 """Shortages without an explanation."""
 
 
@@ -40,7 +40,7 @@ def explained(climate: Climate) -> Iterator[None]:
         yield
     except BARE as bare:
         if isinstance(bare, Short) and bare.shortage is not None:  # nothing is left to read
-            raise NotEnoughHosts(_say(bare.shortage, bare.wanted)) from None
+            raise NotEnoughHosts(_message(bare.shortage, bare.wanted)) from None
         raise run(climate, explanation, bare) from None
 
 
@@ -48,10 +48,10 @@ def explanation(conn: Connection, error: ClimateError) -> ClimateError:
     """Return a bare shortage with what is free and when it would fit; other errors as they are."""
     match error:
         case Short():
-            return NotEnoughHosts(_say(error.shortage or hosts.shortage(conn, error.wanted), error.wanted))
+            return NotEnoughHosts(_message(error.shortage or hosts.shortage(conn, error.wanted), error.wanted))
         case Unmatchable():
             return joint_shortages.explained(conn, error)
-        case Cramped():
+        case NotEnoughRoom():
             return NotEnoughHosts(_say_of_room(shared_capacity.shortage(conn, error.wanted), error.wanted))
         case floating_ips.Short():
             there, missing = floating_ips.shortage(conn, error.wanted)
@@ -72,7 +72,7 @@ def of_the_cloud() -> Iterator[None]:
         raise Unavailable(f"The cloud cannot do this now: {error}") from error
 
 
-def _say(shortage: Shortage, wanted: HostRequest) -> str:
+def _message(shortage: Shortage, wanted: HostRequest) -> str:
     message = (
         f"Not enough hosts available: {wanted.least} wanted, {shortage.matching} match, {shortage.free} of them free"
     )

@@ -185,7 +185,7 @@ def apply(conn: Connection, climate: Climate, grant: Grant, change: Change) -> L
     lease_shortening.give_way(conn, climate, change.losers, lease.id, needed, now)
     before, lease = lease, grant.record(conn, now, lease, *facts) if facts else lease
     sublease_changes.prolong(conn, grant.caller, longer, now)
-    sharing_changes.tell(conn, now, before, lease)
+    sharing_changes.notify(conn, now, before, lease)
     wake_if_soon(conn, climate, lease, now)
     return lease
 

@@ -16,7 +16,7 @@ from climate.domain.policy import Caller, require
 from climate.outbound import smtp_client
 from climate.outbound.smtp_client import Letter, MailServer, Sent
 from climate.service.notifications import delivery, mail_texts
-from climate.service.notifications.notice_texts import said
+from climate.service.notifications.notice_texts import time_text
 from climate.service.transaction import run
 from climate.store.notices import calendar_feeds, notifications
 from climate.store.notices import mail as mail_rows
@@ -85,7 +85,7 @@ def _remind(conn: Connection, climate: Climate) -> None:
 def _notice(due: Reminder) -> Notice:
     starts = due.topic is Topic.START
     moment = due.start if starts else due.end
-    message = f"Lease {due.name} {'starts' if starts else 'ends'} at {said(moment)}"
+    message = f"Lease {due.name} {'starts' if starts else 'ends'} at {time_text(moment)}"
     return Notice(
         f"lease.reminder.{due.topic}", message, due.project_id, due.user_id, due.lease_id, audience=Audience.MAIL
     )

@@ -8,7 +8,7 @@ from email.policy import SMTP
 from jinja2 import Environment, StrictUndefined
 
 from climate.service.calendars import ics
-from climate.service.notifications.notice_texts import said
+from climate.service.notifications.notice_texts import time_text
 from climate.store.notices.calendar_feeds import Entry
 from climate.store.notices.notifications import Kept
 
@@ -90,7 +90,7 @@ def _rows(entry: Entry | None) -> list[tuple[str, str]]:
     return [
         ("Lease", one_line(entry.name)),
         ("Id", str(entry.lease_id)),
-        ("Start", said(entry.period.start)),
-        ("End", said(entry.period.end)),
+        ("Start", time_text(entry.period.start)),
+        ("End", time_text(entry.period.end)),
         *(("Resources", one) for one in entry.resources),
     ]

@@ -38,12 +38,12 @@ def of_lease(transition: Transition) -> Iterator[Notice]:
         yield _notice(lease, "lease.not_granted", f"Lease {lease.name} got nothing in time and is deleted")
     for event in transition.additional:
         body = {"event_id": str(event.id), "event_type": event.name, "time": event.due_at.isoformat()}
-        yield _notice(lease, "lease.event", f"Lease {lease.name}: {event.name}, for {said(event.due_at)}", body)
+        yield _notice(lease, "lease.event", f"Lease {lease.name}: {event.name}, for {time_text(event.due_at)}", body)
     if transition.did(EventKind.BEFORE_END) and started and _notifies_before_end(lease):
-        ends = f"Lease {lease.name} ends at {said(lease.period.end)}"
+        ends = f"Lease {lease.name} ends at {time_text(lease.period.end)}"
         yield _notice(lease, "lease.before_end", f"{ends}; {_grace(lease)}{_fate(lease)}")
     if transition.did(EventKind.CLOSE) and started:
-        last = said(lease.event(EventKind.END).due_at)
+        last = time_text(lease.event(EventKind.END).due_at)
         over = (
             f"Lease {lease.name} is over: nothing new can be booted; "
             f"unless it is prolonged before {last}, then {_fate(lease)}"
@@ -58,7 +58,7 @@ def of_start(transition: Transition) -> Iterator[Notice]:
     lease, start = transition.after, transition.after.event(EventKind.START)
     if start.outcome != MISSED or transition.before.event(EventKind.START).outcome == MISSED:
         return
-    period = f"from {said(lease.period.start)} to {said(lease.period.end)}"
+    period = f"from {time_text(lease.period.start)} to {time_text(lease.period.end)}"
     refused = transition.before.event(EventKind.START).reason
     why = f"it could not be started: {refused}" if refused else UNTRIED
     body = {"start_date": lease.period.start.isoformat(), "reason": why}
@@ -76,7 +76,7 @@ def _degraded(transition: Transition) -> Iterator[Notice]:
 
 def of_grant(lease: Lease) -> Notice:
     """Return the notification that a lease got the resources for which it has waited."""
-    period = f"from {said(lease.period.start)} to {said(lease.period.end)}"
+    period = f"from {time_text(lease.period.start)} to {time_text(lease.period.end)}"
     body = {"start_date": lease.period.start.isoformat()}
     return _notice(lease, "lease.granted", f"Lease {lease.name} got its resources: it lasts {period}", body)
 
@@ -119,9 +119,9 @@ def _fate(lease: Lease) -> str:
 def _grace(lease: Lease) -> str:
     """Return the text about the end of the grace period, if there is one."""
     last = lease.event(EventKind.END).due_at
-    return f"nothing new can be booted then, and at {said(last)} " if last > lease.period.end else ""
+    return f"nothing new can be booted then, and at {time_text(last)} " if last > lease.period.end else ""
 
 
-def said(moment: datetime) -> str:
+def time_text(moment: datetime) -> str:
     """Return a time as texts to people have it."""
     return f"{moment:%Y-%m-%d %H:%M:%S} UTC"

@@ -78,7 +78,7 @@ class _Decisions:
             raise PowerError(f"the last power decision cannot be read: {error}") from error
 
 
-def ask(climate: Climate, jobs: Sequence[Job]) -> Iterator[list[JobResult]]:
+def run_jobs(climate: Climate, jobs: Sequence[Job]) -> Iterator[list[JobResult]]:
     """Carry out the jobs, and yield the results in two parts: the quick ones, and the others.
 
     Call it with no transaction open.

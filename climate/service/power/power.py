@@ -50,7 +50,7 @@ class Powered:
 
 
 @dataclass(frozen=True, slots=True)
-class Saved:
+class HoursOff:
     """Hours that hosts were off within a period. `names` are those of the hosts in the report, by number."""
 
     start: datetime
@@ -127,7 +127,7 @@ def _clear(conn: Connection, climate: Climate, caller: Caller, host_id: str, for
 
 
 @dataclass(frozen=True, slots=True)
-class ByHand:
+class ManualRequest:
     """Request of an admin for a host's power. `hard` cuts it; `force` also applies if the host is in use."""
 
     on: bool
@@ -139,7 +139,7 @@ class ByHand:
         return ON if self.on else OFF
 
 
-def switch(climate: Climate, caller: Caller, host_id: str, wanted: ByHand, *, dry_run: bool = False) -> Powered:
+def switch(climate: Climate, caller: Caller, host_id: str, wanted: ManualRequest, *, dry_run: bool = False) -> Powered:
     """Request to switch a host; the plan may switch it again after its minimum time.
 
     Raises Conflict if it is in use, is switching the other way, or its power supply refuses. Raises Unavailable
@@ -162,7 +162,7 @@ def switch(climate: Climate, caller: Caller, host_id: str, wanted: ByHand, *, dr
     return get_for(climate, host_id)
 
 
-def _begin_switch(conn: Connection, climate: Climate, host_id: str, wanted: ByHand, servers: int) -> Job:
+def _begin_switch(conn: Connection, climate: Climate, host_id: str, wanted: ManualRequest, servers: int) -> Job:
     now_found = _get(conn, climate, host_id, lock=True)
     place, supply = now_found.place, now_found.supply
     need, now = power.needs(conn, [place.host]).get(place.host), climate.now(conn)
@@ -194,13 +194,13 @@ def _forget_job(conn: Connection, climate: Climate, job: Job) -> None:
         power.wish(conn, {job.place.host: None}, climate.now(conn))
 
 
-def report(climate: Climate, caller: Caller, start: datetime | None, end: datetime | None) -> Saved:
+def report(climate: Climate, caller: Caller, start: datetime | None, end: datetime | None) -> HoursOff:
     """Return the hours that each host was off, and kWh if its power draw is known; by default of the last 30 days."""
     require(caller, "power:get")
     return run(climate, _read_savings, climate, start, end)
 
 
-def _read_savings(conn: Connection, climate: Climate, start: datetime | None, end: datetime | None) -> Saved:
+def _read_savings(conn: Connection, climate: Climate, start: datetime | None, end: datetime | None) -> HoursOff:
     now = climate.now(conn)
     until = min(end, now) if end else now
     since = start or until - USUAL_REPORT
@@ -211,7 +211,7 @@ def _read_savings(conn: Connection, climate: Climate, start: datetime | None, en
     history = power_history.between(conn, since, until)
     watts = {host: float(one.watts) for host, one in power.listed(conn).items() if one.watts is not None}
     saved = power_planner.saved(history.history, until, since, watts or None)
-    return Saved(since, until, history.names, saved)
+    return HoursOff(since, until, history.names, saved)
 
 
 def get_for(climate: Climate, host_id: str) -> Powered:

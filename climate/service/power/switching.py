@@ -101,7 +101,7 @@ def _insert_jobs(
 def carry_out(climate: Climate, jobs: Sequence[Job]) -> list[JobResult]:
     """Call the power supplies, and record the observed states; return the result of each job."""
     results: list[JobResult] = []
-    for part in parallel_requests.ask(climate, jobs):
+    for part in parallel_requests.run_jobs(climate, jobs):
         word = _word(climate, part)
         failed = run(climate, _record, climate, part, word)
         reconcile.ask(climate, failed)

@@ -36,7 +36,7 @@ MOVED = "its host is needed for an ordinary lease"
 
 
 @dataclass(frozen=True, slots=True)
-class Need:
+class HostNeed:
     """Hosts that an ordinary lease has been given, and the times for which it needs them."""
 
     lease_id: UUID
@@ -56,18 +56,18 @@ def give_way(
 
     They must be locked, and the rows of the hosts too. Call it before the ordinary lease is written.
     """
-    need = Need(lease_id, {hold.host: hold.during for hold in holds}, now)
+    need = HostNeed(lease_id, {hold.host: hold.during for hold in holds}, now)
     for lease in locked:
         if any(_is_needed(hold, need) for r in lease.reservations for hold in r.holds):
             _give_way(conn, climate, lease, need)
 
 
-def _is_needed(hold: Hold, need: Need) -> bool:
+def _is_needed(hold: Hold, need: HostNeed) -> bool:
     during = need.during.get(hold.host)
     return during is not None and hold.during.overlaps(during)
 
 
-def _give_way(conn: Connection, climate: Climate, lease: Lease, need: Need) -> None:
+def _give_way(conn: Connection, climate: Climate, lease: Lease, need: HostNeed) -> None:
     facts: list[Fact] = []
     for r in lease.reservations:
         facts += _facts(conn, climate, fold(facts, lease), r, need)
@@ -82,7 +82,7 @@ def _give_way(conn: Connection, climate: Climate, lease: Lease, need: Need) -> N
         event_claims.wake_rounds(conn)
 
 
-def _facts(conn: Connection, climate: Climate, lease: Lease, r: Reservation, need: Need) -> list[Fact]:
+def _facts(conn: Connection, climate: Climate, lease: Lease, r: Reservation, need: HostNeed) -> list[Fact]:
     """Return the facts about one reservation: plans to take hosts, or other hosts where it cannot begin on its own."""
     notice, before = timedelta(seconds=climate.settings.preemption_notice), lead(climate.settings)
     facts: list[Fact] = []
@@ -99,7 +99,7 @@ def _facts(conn: Connection, climate: Climate, lease: Lease, r: Reservation, nee
 
 
 def _elsewhere(
-    conn: Connection, climate: Climate, lease: Lease, reservation_id: UUID, displaced: Sequence[Hold], need: Need
+    conn: Connection, climate: Climate, lease: Lease, reservation_id: UUID, displaced: Sequence[Hold], need: HostNeed
 ) -> list[Fact]:
     """Return the facts that give a lease other hosts before its start, or fewer."""
     r = lease.reservation(reservation_id)

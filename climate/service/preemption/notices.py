@@ -9,7 +9,7 @@ from datetime import datetime
 from climate.domain.lease import Lease
 from climate.domain.notifications import Notice
 from climate.domain.planning.preemption import Preemption
-from climate.service.notifications.notice_texts import said
+from climate.service.notifications.notice_texts import time_text
 
 Names = Sequence[str]
 """Names of hosts; none where owners may not know them."""
@@ -19,7 +19,7 @@ def planned(lease: Lease, plans: Iterable[Preemption]) -> Notice:
     """Return the notification that hosts of the lease will be needed later."""
     known = list(plans)
     first = min(plan.take_at for plan in known)
-    message = f"{_hosts(len(known))} of preemptible lease {lease.name} {_are(known)} needed from {said(first)} on"
+    message = f"{_hosts(len(known))} of preemptible lease {lease.name} {_are(known)} needed from {time_text(first)} on"
     return _notice(lease, "lease.preemption_planned", f"{message}; a warning follows", known, first)
 
 
@@ -27,9 +27,8 @@ def warning(lease: Lease, plans: Sequence[Preemption], names: Names, *, ends: bo
     """Return the last warning before hosts are taken. `ends`: too few remain, and the whole lease ends."""
     first = min(plan.take_at for plan in plans)
     others = sum(plan.replaced for plan in plans)
-    message = (
-        f"{_hosts(len(plans))} of preemptible lease {lease.name} {_are(plans)} taken at {said(first)}{_list(names)}"
-    )
+    count = _hosts(len(plans))
+    message = f"{count} of preemptible lease {lease.name} {_are(plans)} taken at {time_text(first)}{_list(names)}"
     if ends:
         message += "; too few hosts remain, so the lease ends then"
     elif others:

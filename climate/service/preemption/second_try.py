@@ -54,7 +54,7 @@ def refuse_fewer(
         raise FewerHosts
 
 
-class Lacking(Exception):
+class HostsLacking(Exception):
     """Some leases of a transaction lack hosts, and preemptible leases hold some in that time."""
 
 
@@ -85,16 +85,16 @@ def may_help(refusal: Exception) -> bool:
 
 
 def refuse_lacking(conn: Connection, turn: Turn, during: Period) -> None:
-    """Raise Lacking in a first try for several leases, if preemptible leases hold hosts in that time."""
+    """Raise HostsLacking in a first try for several leases, if preemptible leases hold hosts in that time."""
     if turn is Turn.FIRST and preemptible.are_there(conn, during):
-        raise Lacking
+        raise HostsLacking
 
 
 def if_lacking(attempt: Callable[[Turn], T]) -> T:
-    """Return the result of the first try, or if that raises Lacking of the second one."""
+    """Return the result of the first try, or if that raises HostsLacking of the second one."""
     try:
         return attempt(Turn.FIRST)
-    except Lacking:
+    except HostsLacking:
         return attempt(Turn.SECOND)
 
 

@@ -82,7 +82,7 @@ def check_prolongation(relation: Access, lease: Lease, changes: "Changes") -> No
         )
 
 
-def tell(conn: Connection, now: datetime, before: Lease | None, after: Lease) -> None:
+def notify(conn: Connection, now: datetime, before: Lease | None, after: Lease) -> None:
     """Write the notification of new sharing in the transaction of its cause."""
     if after.sharing != (before.sharing if before else NOT_SHARED):
         delivery.notify(conn, now, _notice(after))

@@ -6,13 +6,13 @@ from datetime import datetime
 from climate.domain.lease import Lease
 from climate.domain.notifications import Notice
 from climate.domain.sharing.sublease import Sublet
-from climate.service.notifications.notice_texts import said
+from climate.service.notifications.notice_texts import time_text
 
 
 def warning(lease: Lease, hosts: Sequence[Sublet]) -> Notice:
     """Return the warning that hosts are about to be taken for a sub-lease."""
     at = min(one.take_at for one in hosts)
-    message = f"{_hosts(len(hosts))} of lease {lease.name} will be taken at {said(at)} for a sub-lease"
+    message = f"{_hosts(len(hosts))} of lease {lease.name} will be taken at {time_text(at)} for a sub-lease"
     return _notice(lease, "lease.sublet_warning", f"{message}: servers there are deleted or recycled", len(hosts), at)
 
 

@@ -19,7 +19,7 @@ from climate.domain.status import LeaseStatus
 from climate.service.leases import update
 from climate.service.leases.update import Changes
 from climate.service.notifications import delivery
-from climate.service.notifications.notice_texts import said
+from climate.service.notifications.notice_texts import time_text
 from climate.service.round_steps import RoundSteps, stops_all
 from climate.service.transaction import run
 from climate.store.hosts import pool_settings
@@ -86,9 +86,9 @@ def _warn(conn: Connection, climate: Climate, one: IdleLease, action: OnIdle) ->
 def _notice(climate: Climate, lease: Lease, one: IdleLease, action: OnIdle, now: datetime) -> Notice:
     pause = timedelta(seconds=climate.settings.idle_warning)
     ends_at = now + pause * (NOTICES - one.notices) if action is OnIdle.RELEASE else None
-    message = f"No server has run on the hosts of lease {lease.name} since {said(one.since)}"
+    message = f"No server has run on the hosts of lease {lease.name} since {time_text(one.since)}"
     if ends_at is not None and ends_at < lease.period.end:
-        message += f"; unless one runs before, the lease ends at {said(ends_at)}"
+        message += f"; unless one runs before, the lease ends at {time_text(ends_at)}"
     body = {
         "lease_id": str(lease.id),
         "idle_since": one.since.isoformat(),
@@ -107,7 +107,7 @@ def _end(climate: Climate, one: IdleLease) -> None:
 def _ended(conn: Connection, climate: Climate, lease: Lease, one: IdleLease) -> None:
     now = climate.now(conn)
     idle_leases.note(conn, lease.id, one.notices + 1, now)
-    message = f"Lease {lease.name} ends early: no server has run on its hosts since {said(one.since)}"
+    message = f"Lease {lease.name} ends early: no server has run on its hosts since {time_text(one.since)}"
     body = {"lease_id": str(lease.id), "idle_since": one.since.isoformat()}
     delivery.notify(
         conn, now, Notice("lease.idle_ended", message, lease.project_id, lease.user_id, lease.id, body=body)

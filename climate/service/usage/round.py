@@ -9,7 +9,7 @@ from sqlalchemy import Connection
 
 from climate.context import Climate
 from climate.database.connections import reading
-from climate.domain.host_hours import Stretch, stretches
+from climate.domain.host_hours import HostUse, stretches
 from climate.domain.lease import Lease, fold
 from climate.service.transaction import run
 from climate.service.usage import idle_leases
@@ -78,7 +78,7 @@ def _portion(conn: Connection, climate: Climate, position: int | None) -> host_h
     return portion
 
 
-def _computed(conn: Connection, leases: Sequence[UUID]) -> dict[UUID, tuple[Lease, Sequence[Stretch]]]:
+def _computed(conn: Connection, leases: Sequence[UUID]) -> dict[UUID, tuple[Lease, Sequence[HostUse]]]:
     """Return the stretches of leases without those whose facts cannot be read: `climate journal check` names these."""
     try:
         return _read_and_computed(conn, leases)
@@ -88,8 +88,8 @@ def _computed(conn: Connection, leases: Sequence[UUID]) -> dict[UUID, tuple[Leas
     return {key: value for lease_id in leases for key, value in _computed(conn, [lease_id]).items()}
 
 
-def _read_and_computed(conn: Connection, leases: Sequence[UUID]) -> dict[UUID, tuple[Lease, Sequence[Stretch]]]:
-    result: dict[UUID, tuple[Lease, Sequence[Stretch]]] = {}
+def _read_and_computed(conn: Connection, leases: Sequence[UUID]) -> dict[UUID, tuple[Lease, Sequence[HostUse]]]:
+    result: dict[UUID, tuple[Lease, Sequence[HostUse]]] = {}
     for lease_id, entries in groupby(journal.read_many(conn, leases), key=lambda entry: entry.stream):
         facts = journal.of_lease(entries)
         result[lease_id] = fold(facts), stretches(facts)

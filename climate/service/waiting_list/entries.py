@@ -132,7 +132,7 @@ def _queue(conn: Connection, climate: Climate, request: _Request) -> Lease:
     fact = leases.created(caller, order, times, now, asked)
     sharing_changes.check(climate.settings, fold([fact]), order.sharing)
     lease = grant.record(conn, now, None, fact)
-    sharing_changes.tell(conn, now, None, lease)
+    sharing_changes.notify(conn, now, None, lease)
     waiting_list.mark_lease(conn, lease.id)
     leases.wake_if_soon(conn, climate, lease, now)
     if key:

@@ -85,7 +85,7 @@ def _null(op: str, own: ColumnElement[Any]) -> ColumnElement[bool]:
 def _text_holds(op: str, own: ColumnElement[Any], value: Value) -> ColumnElement[bool]:
     """Compare both sides as numbers if they are; a number is never more or less than other text."""
     wanted = number(value)
-    as_text = _compared(op, func.coalesce(own).collate("C"), literal(_spelled(value)))
+    as_text = _compared(op, func.coalesce(own).collate("C"), literal(_value_text(value)))
     if wanted is None:
         return and_(own.is_not(None), as_text)
     otherwise = as_text if op in ("==", "!=") else false()
@@ -93,7 +93,7 @@ def _text_holds(op: str, own: ColumnElement[Any], value: Value) -> ColumnElement
     return and_(own.is_not(None), case((own.regexp_match(literal(IS_NUMBER)), as_number), else_=otherwise))
 
 
-def _spelled(value: Value) -> str:
+def _value_text(value: Value) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 

@@ -30,7 +30,7 @@ HORIZON_ROWS = 3000
 """Maximum number of allocations that are read to compute when the request would fit."""
 
 
-class Cramped(NotEnoughHosts):
+class NotEnoughRoom(NotEnoughHosts):
     """Not enough hosts available"""
 
     def __init__(self, wanted: "CapacityRequest") -> None:
@@ -110,7 +110,7 @@ def _patiently(conn: Connection, wanted: CapacityRequest) -> Mapping[int, int]:
         look = statements.ranked if wanted.classes else statements.best
         seen = shared_capacity.choose(_read_rooms(conn, wanted, look), wanted.order)
         if seen is None:
-            raise Cramped(wanted)
+            raise NotEnoughRoom(wanted)
         locks.lock_hosts(conn, seen)
         chosen = shared_capacity.choose(_recheck(conn, wanted, list(seen)), wanted.order)
         if chosen is not None:

@@ -13,7 +13,7 @@ from climate.store.tables.leases import allocations, events, in_force, reservati
 
 
 @dataclass(frozen=True, slots=True)
-class Begun:
+class BegunEvent:
     """An event that has begun and is not done, and a host that its lease holds."""
 
     host: int
@@ -22,9 +22,9 @@ class Begun:
     status: str
 
 
-def begun(conn: Connection, numbers: Collection[int]) -> list[Begun]:
+def begun(conn: Connection, numbers: Collection[int]) -> list[BegunEvent]:
     """Return the events that are in progress, will be retried, or failed half-way, for these hosts."""
-    return [Begun(*row) for row in conn.execute(_BEGUN, {"ids": sorted(numbers)})] if numbers else []
+    return [BegunEvent(*row) for row in conn.execute(_BEGUN, {"ids": sorted(numbers)})] if numbers else []
 
 
 def noted(conn: Connection) -> dict[int, str]:

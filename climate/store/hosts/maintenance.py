@@ -91,7 +91,7 @@ class Window:
 
 def row_of(window_id: UUID, standing: FoldedWindow) -> dict[str, object]:
     """Return the columns of a window that its facts determine."""
-    during = spelled(standing.during)
+    during = range_literal(standing.during)
     return {
         "id": window_id,
         "host": standing.host,
@@ -105,7 +105,7 @@ def row_of(window_id: UUID, standing: FoldedWindow) -> dict[str, object]:
 def allocation_of(window_id: UUID, standing: FoldedWindow) -> dict[str, object]:
     """Return the allocation that keeps the time of a window free on its host."""
     shared = {"slots": 0, "vcpus": 0, "memory_mb": 0, "disk_gb": 0}
-    during, state = spelled(standing.during), kept_as(standing.state)
+    during, state = range_literal(standing.during), kept_as(standing.state)
     own = {"host": standing.host, "during": during, "kind": "maintenance", "state": state}
     return {"reservation_id": None, "window_id": window_id, **own, **shared}
 
@@ -115,7 +115,7 @@ def kept_as(state: str) -> str:
     return HELD_AS.get(WindowState(state), "released")
 
 
-def spelled(period: Period) -> str:
+def range_literal(period: Period) -> str:
     """Return a period in the database's notation."""
     return f'["{period.start}","{period.end}")'
 

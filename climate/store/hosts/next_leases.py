@@ -40,7 +40,7 @@ def starts(
 
 
 @dataclass(frozen=True, slots=True)
-class Left:
+class LastReservation:
     """The reservation after which a host recycles or is cleaned, and its lease."""
 
     lease_id: UUID
@@ -52,7 +52,7 @@ class Left:
     """True if the lease has ended."""
 
 
-def left_by(conn: Connection, numbers: Collection[UUID]) -> dict[UUID, Left]:
+def left_by(conn: Connection, numbers: Collection[UUID]) -> dict[UUID, LastReservation]:
     """Return reservations by id, including those of deleted leases."""
     if not numbers:
         return {}
@@ -62,4 +62,4 @@ def left_by(conn: Connection, numbers: Collection[UUID]) -> dict[UUID, Left]:
         .join(one, one.c.id == r.c.lease_id)
         .where(r.c.id.in_(list(numbers)))
     )
-    return {number: Left(*result) for number, *result in conn.execute(query)}
+    return {number: LastReservation(*result) for number, *result in conn.execute(query)}

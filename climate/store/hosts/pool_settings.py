@@ -99,7 +99,9 @@ def put(conn: Connection, author: Caller, changes: Mapping[str, Any], now: datet
     """
     stream = terms_stream(Pool.RESERVATION)
     known = journal.hold(conn, stream)
-    tampering.refuse_values(f"the pool {Pool.RESERVATION}", _said(own(conn)), decided(journal.of_operators(known)))
+    tampering.refuse_values(
+        f"the pool {Pool.RESERVATION}", _set_values(own(conn)), decided(journal.of_operators(known))
+    )
     journal.append(conn, author, stream, known, PoolTermsSet(now, Pool.RESERVATION, dict(changes)))
     write(conn, Pool.RESERVATION, changes, now)
 
@@ -111,5 +113,5 @@ def write(conn: Connection, pool: str, changes: Mapping[str, object], now: datet
     conn.execute(made.on_conflict_do_update(index_elements=[pool_terms.c.pool], set_=row))
 
 
-def _said(row: Mapping[str, Any]) -> dict[str, object]:
+def _set_values(row: Mapping[str, Any]) -> dict[str, object]:
     return {name: row[name] for name in NAMES if row.get(name) is not None}

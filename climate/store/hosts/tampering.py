@@ -3,7 +3,7 @@
 from sqlalchemy import Connection, Row, Select, select
 
 from climate.domain.hosts import folded_host
-from climate.domain.hosts.folded_host import HostCare, Wired
+from climate.domain.hosts.folded_host import HostCare, HostPowerSettings
 from climate.domain.hosts.pools import HostPlace
 from climate.store.journal import journal
 from climate.store.leases import tampering
@@ -32,5 +32,5 @@ def refuse_tampered(conn: Connection, place: HostPlace) -> None:
 
 
 def _care(row: Row[*tuple[object, ...]]) -> HostCare:
-    power = Wired(row.driver, row.settings, row.watts, bool(row.secrets)) if row.driver else None
+    power = HostPowerSettings(row.driver, row.settings, row.watts, bool(row.secrets)) if row.driver else None
     return HostCare(row.extra, power)

@@ -34,7 +34,7 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class ArchiveFile:
     """A complete file: its places, its size and its checksum."""
 
     places: Sequence[Place]
@@ -46,7 +46,7 @@ class Damaged(Exception):
     """A file of an archive is missing, or differs from what was written."""
 
 
-def write(path: Path, blocks: Iterable[Sequence[Line]], about: Mapping[str, object]) -> Written:
+def write(path: Path, blocks: Iterable[Sequence[Line]], about: Mapping[str, object]) -> ArchiveFile:
     """Write a file atomically and sync it to the disk."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     part = path.with_name(path.name + PART)
@@ -63,7 +63,7 @@ def write(path: Path, blocks: Iterable[Sequence[Line]], about: Mapping[str, obje
     _write_checksum(path, digest)
     part.rename(path)
     _sync_folder(path.parent)
-    return Written(places, size, digest)
+    return ArchiveFile(places, size, digest)
 
 
 def _append(file: BinaryIO, lines: Sequence[Line]) -> int:

@@ -27,7 +27,7 @@ from sqlalchemy.dialects.postgresql import ARRAY
 
 from climate.database import advisory_locks
 from climate.store import locks
-from climate.store.journal.archive_files import Line, Place, Written
+from climate.store.journal.archive_files import ArchiveFile, Line, Place
 from climate.store.schema import Time
 from climate.store.tables.archives import archived_leases, archives
 from climate.store.tables.floating_ips import floating_allocations
@@ -64,7 +64,7 @@ class Archive:
 
 
 @dataclass(frozen=True, slots=True)
-class Old:
+class ArchivableStream:
     """A lease or series that was deleted before the given time; `version` is its number of facts."""
 
     id: UUID
@@ -84,16 +84,16 @@ def let_others(conn: Connection) -> None:
     conn.execute(_UNLOCK)
 
 
-def old(conn: Connection, before: datetime, after: tuple[datetime, UUID], limit: int) -> list[Old]:
+def old(conn: Connection, before: datetime, after: tuple[datetime, UUID], limit: int) -> list[ArchivableStream]:
     """Return leases deleted before that time, in the order of deletion, after a position in it."""
     rows = conn.execute(_OLD, {"before": before, "at": after[0], "last": after[1], "limit": limit})
-    return [Old(row.id, row.version, row.updated_at, row.is_needed) for row in rows]
+    return [ArchivableStream(row.id, row.version, row.updated_at, row.is_needed) for row in rows]
 
 
-def old_series(conn: Connection, before: datetime, after: tuple[datetime, UUID], limit: int) -> list[Old]:
+def old_series(conn: Connection, before: datetime, after: tuple[datetime, UUID], limit: int) -> list[ArchivableStream]:
     """Return series deleted before that time, as `old` does; one that still has leases is needed."""
     rows = conn.execute(_OLD_SERIES, {"before": before, "at": after[0], "last": after[1], "limit": limit})
-    return [Old(row.id, row.version, row.updated_at, row.is_needed) for row in rows]
+    return [ArchivableStream(row.id, row.version, row.updated_at, row.is_needed) for row in rows]
 
 
 def lines(conn: Connection, ids: Collection[UUID]) -> Iterator[Line]:
@@ -123,7 +123,7 @@ def begin(conn: Connection, name: str, before: datetime, now: datetime) -> int:
     return number
 
 
-def finish(conn: Connection, number: int, written: Written) -> None:
+def finish(conn: Connection, number: int, written: ArchiveFile) -> None:
     """Record that a file is complete, with the position of each lease; their rows may be deleted from now on."""
     known = [
         {"lease_id": one.lease_id, "archive": number, "place": one.place, "size": one.size, "version": one.version}

@@ -104,7 +104,7 @@ class Look:
     """Position of the next portion; None at the end."""
 
 
-def look(conn: Connection, now: datetime, cursor: Cursor) -> Look:
+def read_portion(conn: Connection, now: datetime, cursor: Cursor) -> Look:
     """Return the portion of due events that follows the cursor.
 
     It has the events that have been due longest. If more than a portion is due, it has the first ones of the projects

@@ -148,7 +148,7 @@ def others(conn: Connection, event_id: UUID) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Stranded:
+class OrphanedClaim:
     """A claim without a living worker."""
 
     lease_id: UUID
@@ -160,7 +160,7 @@ class Stranded:
     """Number of hosts of its lease, counted up to `due_events.MOST_HOLDS`."""
 
 
-def stranded(conn: Connection, now: datetime, limit: int = 100, event_id: UUID | None = None) -> list[Stranded]:
+def stranded(conn: Connection, now: datetime, limit: int = 100, event_id: UUID | None = None) -> list[OrphanedClaim]:
     """Return claims of silent workers, and unbegun shares of ended leases; the leases are locked.
 
     Restrict them to one event, if given.
@@ -188,7 +188,7 @@ def stranded(conn: Connection, now: datetime, limit: int = 100, event_id: UUID |
         .limit(limit)
         .with_for_update(of=[leases], key_share=True, skip_locked=True)
     )
-    return [Stranded(*row) for row in conn.execute(query)]
+    return [OrphanedClaim(*row) for row in conn.execute(query)]
 
 
 def next_due(conn: Connection, now: datetime) -> datetime | None:

@@ -89,7 +89,7 @@ _OUTSIDE = or_(_POWERED, exists().where(notices.c.next_at <= _NOW), _REMINDERS, 
 _LOOK_OUTSIDE = select(_OUTSIDE)
 
 
-def look(conn: Connection, now: datetime | None) -> RoundWork:
+def read(conn: Connection, now: datetime | None) -> RoundWork:
     """Return the work for the rounds over hosts; `now` is None for the database's clock."""
     return RoundWork(*conn.execute(_LOOK, {"now": now}).one())
 

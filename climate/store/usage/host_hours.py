@@ -29,7 +29,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import ARRAY, Range
 
 from climate.domain.facts import Fact
-from climate.domain.host_hours import Stretch
+from climate.domain.host_hours import HostUse
 from climate.domain.lease import Lease
 from climate.store.schema import Time
 from climate.store.tables.hosts import hosts
@@ -116,7 +116,7 @@ def after(conn: Connection, position: int, now: datetime) -> Portion:
     return Portion(leases or (), last or position, max(position, settled or position), count == PORTION)
 
 
-def replace(conn: Connection, computed: Mapping[UUID, tuple[Lease, Sequence[Stretch]]]) -> None:
+def replace(conn: Connection, computed: Mapping[UUID, tuple[Lease, Sequence[HostUse]]]) -> None:
     """Write the stretches of leases in place of their former ones."""
     if computed:
         conn.execute(delete(lease_usage).where(lease_usage.c.lease_id.in_(list(computed))))

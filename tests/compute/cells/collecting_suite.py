@@ -9,7 +9,7 @@ from sqlalchemy import text
 
 from climate.compute import Compute
 from climate.compute.cells.messaging import collecting
-from climate.compute.cells.messaging.collecting import Asked
+from climate.compute.cells.messaging.collecting import BroadcastCall
 from climate.compute.cells.messaging.dispatch import CellContext, Handlers
 from climate.compute.cells.messaging.messages import DOWN, LARGEST, UP, Message
 from climate.compute.errors import Conflict
@@ -56,7 +56,7 @@ class Cells(Protocol):
         ...
 
 
-def await_answers(compute: Compute, asked: Asked, count: int) -> None:
+def await_answers(compute: Compute, asked: BroadcastCall, count: int) -> None:
     pause = threading.Event()
     for _ in range(int(PATIENCE / 0.02)):
         with compute.engine.connect() as conn:
@@ -117,7 +117,7 @@ class CollectingSuite:
     def test_silent_cell_is_named_and_its_late_answer_dropped(self, tree: Cells) -> None:
         top = tree.compute("top")
         tree.silence("leaf")
-        asked = collecting.ask(top, "name", {}, seconds=PATIENCE)
+        asked = collecting.broadcast_call(top, "name", {}, seconds=PATIENCE)
         with tree.working():
             await_answers(top, asked, len(tree.below) - 1)
         found = collecting.wait(top, asked, 0)
@@ -133,7 +133,7 @@ class CollectingSuite:
             children = text("UPDATE compute_cells SET children = CAST(:told AS jsonb) WHERE name = 'right'")
             conn.execute(children, {"told": '[{"name": "leaf", "children": []}]'})
         tree.silence("right")
-        asked = collecting.ask(top, "name", {}, seconds=PATIENCE)
+        asked = collecting.broadcast_call(top, "name", {}, seconds=PATIENCE)
         with tree.working():
             await_answers(top, asked, len(tree.below) - 2)
         found = collecting.wait(top, asked, 0)

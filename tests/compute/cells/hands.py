@@ -14,10 +14,10 @@ from climate.compute.cells.messaging.dispatch import Handlers
 from climate.compute.cells.messaging.messages import Message
 from climate.compute.cells.messaging.pipeline import Task
 from climate.compute.cells.models import Cell
-from climate.compute.cells.state.link_cache import Here, Surroundings
+from climate.compute.cells.state.link_cache import CellSnapshot, NeighbourCache
 from climate.compute.store.cells.messages import Sent
 from tests.compute.cells.tree import Tree
-from workers.cell_pipeline import Remembered
+from workers.cell_pipeline import RecentSignatures
 
 
 @dataclass
@@ -30,7 +30,7 @@ class Hands:
     sent: list[tuple[Cell, Sequence[Sent], datetime]] = field(default_factory=list)
     passed: list[tuple[Cell, Message, datetime]] = field(default_factory=list)
     tasks: list[Task] = field(default_factory=list)
-    remembered: Remembered = field(default_factory=Remembered)
+    remembered: RecentSignatures = field(default_factory=RecentSignatures)
     confirmed: list[tuple[str, Sequence[str]]] = field(default_factory=list)
 
     @property
@@ -40,8 +40,8 @@ class Hands:
     def writing(self) -> AbstractContextManager[Connection]:
         return self.quick.engine.begin()
 
-    def here(self) -> Here:
-        return Surroundings(self.quick).here()
+    def here(self) -> CellSnapshot:
+        return NeighbourCache(self.quick).here()
 
     def room(self, kind: str) -> int:
         return self.most

@@ -57,7 +57,7 @@ class ServerTree:
             with place.compute.engine.connect() as conn:
                 left = list(conn.execute(text("SELECT id::text FROM compute_servers")).scalars())
             for server_id in left:
-                actions.ask(place.compute, server_id, DELETE)
+                actions.request_task(place.compute, server_id, DELETE)
             services.refresh(place.compute)  # a service that was not heard of for a minute is down
         self.settle()
         with self.top.engine.begin() as conn:

@@ -64,7 +64,7 @@ def test_each_message_is_processed_once(cells: Tree, seed: int, count: int) -> N
         send.broadcast(top, conn, DOWN, "note", {"number": -1})
     with leaf.engine.begin() as conn:
         send.broadcast(leaf, conn, UP, "note", {"number": -2})
-    uuid = send.ask(top, LEAF, "note", {"number": count}, 600)
+    uuid = send.start_call(top, LEAF, "note", {"number": count}, 600)
     for _ in range(3):
         cells.settle()
         make_due(cells)

@@ -17,7 +17,7 @@ from climate.compute.cells.messaging.messages import Message
 from climate.compute.cells.models import Cell
 from climate.compute.cells.servers import methods
 from climate.compute.cells.state import state
-from climate.compute.cells.state.link_cache import Here
+from climate.compute.cells.state.link_cache import CellSnapshot
 from climate.compute.store.cells import changes
 from tests.compute.cells.messaging.test_pipeline import Hands
 from tests.compute.cells.server_tree import LEAF, ServerTree, server_tree
@@ -39,9 +39,9 @@ def test_a_message_is_due_at_once_where_the_clock_of_the_process_lags(cells: Tre
         send.cast(top, conn, "top", "note", {})
 
     class Lagging(Hands):
-        def here(self) -> Here:
+        def here(self) -> CellSnapshot:
             links, now = super().here()
-            return Here(links, now - lag)
+            return CellSnapshot(links, now - lag)
 
     hands = Lagging(top, cells.handlers)
     assert outbox.send(top, cells.transport, "right", hands.here()) == 1

@@ -75,7 +75,7 @@ def test_servers_of_waiting_builds_fail_when_their_cell_is_removed_by_force(cell
     said = ("ERROR", "The cell right was removed before it had reported the server.")
     assert [status(cells, server_id) for server_id in ids] == [said, said]
     for server_id in ids:
-        proxy.ask(cells.top, who(cells.seen(server_id)), DELETE)
+        proxy.request_task(cells.top, who(cells.seen(server_id)), DELETE)
         assert cells.at_top(server_id) is None
 
 
@@ -121,7 +121,7 @@ def test_cell_with_servers_is_not_removed(cells: ServerTree) -> None:
         removal.remove(cells.top, "right")
     removal.remove(cells.top, "right", force=True)
     assert cells.seen(server.id).status == "ACTIVE"
-    proxy.ask(cells.top, who(server), DELETE)
+    proxy.request_task(cells.top, who(server), DELETE)
     assert cells.at_top(server.id) is None
     join_again(cells, "top", "right")
     cells.settle()
@@ -133,7 +133,7 @@ def test_build_whose_servers_were_deleted_holds_no_cell(cells: ServerTree) -> No
     cells.tree.transport.away.add("right")
     (server_id,) = boot(cells)
     cells.tree.settle()
-    proxy.ask(cells.top, who(cells.seen(server_id)), DELETE)
+    proxy.request_task(cells.top, who(cells.seen(server_id)), DELETE)
     removal.remove(cells.top, "right")
     with pytest.raises(CellNotFound):
         removal.remove(cells.top, "right")

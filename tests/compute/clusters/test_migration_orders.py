@@ -15,7 +15,7 @@ from climate.compute import Compute
 from climate.compute.clusters import migration_orders
 from climate.compute.clusters.cluster_spec import CLUSTER
 from climate.compute.clusters.migration_orders import DROP, KEEP, RECEIVE, SEND, SENDERS, SENT, UNDER_WAY
-from climate.compute.clusters.remote_members import Elsewhere
+from climate.compute.clusters.remote_members import RemoteMembers
 from climate.compute.clusters.remote_migrator import RemoteMigrator
 from climate.compute.errors import VirtError
 from climate.compute.migrations import live_migration
@@ -28,7 +28,7 @@ from climate.compute.servers.tasks import task_worker
 from climate.compute.virt import Guest, State
 from climate.compute.virt.guest_volumes import Attached
 from climate.compute.virt.hypervisor_cluster.driver import Find, HypervisorClusterDriver, nowhere
-from climate.compute.virt.hypervisor_cluster.server_placements import Ledger
+from climate.compute.virt.hypervisor_cluster.server_placements import ServerPlacements
 from climate.compute.virt.live_migrator import SECRETS, Limits, Order, sealed
 from climate.compute.virt.multi_node import MultiNodeDriver
 from climate.compute.virt.qemu.driver import QemuDriver
@@ -152,7 +152,7 @@ def pair(scratch: str, tmp_path: Path, request: pytest.FixtureRequest) -> Iterat
     with place(scratch, homes[SERVICE], [], driver(homes[SERVICE], drivers[SERVICE])) as here:
         far = driver(homes[RACK], drivers[RACK])
         made = Pair(here, replace(here.compute, home=homes[RACK], service_host=RACK, driver=far))
-        find = Elsewhere(
+        find = RemoteMembers(
             here.compute.engine, homes[SERVICE], SERVICE, lambda: made.ring(), 60.0, vault=here.compute.vault
         ).find
         here.compute = replace(here.compute, driver=driver(homes[SERVICE], drivers[SERVICE], find))
@@ -176,7 +176,7 @@ def test_a_machine_leaves_a_member_in_maintenance_for_another_service_and_comes_
     assert [one for one in sealed if '"key"' in one] == []
     assert bool(sealed) is isinstance(pair.qemu(pair.rack), DriverAfar)
     assert pair.here.drift() == []
-    actions.ask(pair.here.compute, server.id, STOP)
+    actions.request_task(pair.here.compute, server.id, STOP)
     pair.here.settle()
     assert pair.here.compute.driver.states() == {server.id: State.DEAD}
 
@@ -226,7 +226,7 @@ GUEST = Guest("5f1c2a4e-0d7b-4f0e-9a38-1c6f6a1b2c3d", "web", FAR)
 
 def test_an_order_to_send_while_an_earlier_one_is_under_way_says_so(rack: Compute) -> None:
     said = {"arrangement": sealed(rack.vault, {"to": RACK, SECRETS: {"key": KEY}}), "abort": False}
-    with Ledger(rack.home / "clusters" / SENDERS).holding(GUEST.id):
+    with ServerPlacements(rack.home / "clusters" / SENDERS).holding(GUEST.id):
         assert migration_orders.carry_out(rack, SEND, GUEST, said) == {UNDER_WAY: True}
     with pytest.raises(VirtError, match="nobody waits"):
         migration_orders.carry_out(rack, SEND, GUEST, said)

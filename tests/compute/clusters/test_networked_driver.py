@@ -11,7 +11,7 @@ from climate.compute.clusters.networked_driver import HostNetworks, WiredDriver
 from climate.compute.models.node import NodeSpec
 from climate.compute.models.server import ACTIVE, DELETE, PAUSE, REBOOT, RESUME, SHUTOFF, START, STOP, SUSPEND, UNPAUSE
 from climate.compute.network.driver.recording import RecordingNetwork
-from climate.compute.network.driver.registry import Wires
+from climate.compute.network.driver.registry import DriverCache
 from climate.compute.network.network_options import NetworkOptions
 from climate.compute.servers.interfaces import interfaces
 from climate.compute.servers.interfaces.interfaces import Requester
@@ -19,7 +19,7 @@ from climate.compute.virt import Guest, Wiring
 from climate.compute.virt.in_memory import MemoryDriver
 from climate.compute.virt.live_migrator import APART, Limits, LiveMigrator, Order
 from climate.compute.virt.multi_node import MultiNodeDriver
-from climate.compute.virt.shared_storage import KeepsHomes
+from climate.compute.virt.shared_storage import HasGuestFolders
 from tests.compute import network_factory
 from tests.compute.cloud_factory import Place, place
 from tests.compute.clusters.wired_pair import FAR, NEAR, WiredPair, wired_pair
@@ -33,17 +33,17 @@ def apart(server_id: str) -> bool:
 
 
 @pytest.fixture
-def wires() -> Wires:
-    return Wires()
+def wires() -> DriverCache:
+    return DriverCache()
 
 
 @pytest.fixture
-def pair(scratch: str, tmp_path: Path, wires: Wires) -> Iterator[WiredPair]:
+def pair(scratch: str, tmp_path: Path, wires: DriverCache) -> Iterator[WiredPair]:
     with wired_pair(scratch, tmp_path, wires, apart) as made:
         yield made
 
 
-def plugs(wires: Wires) -> dict[str, dict[str, bool]]:
+def plugs(wires: DriverCache) -> dict[str, dict[str, bool]]:
     """Host -> the MACs that are plugged in there, and whether they are up."""
     made = {host: wires.on(host) for host in ("c1", "c2")}
     found = {host: one.plugs.values() for host, one in made.items() if isinstance(one, RecordingNetwork)}
@@ -56,7 +56,9 @@ def mac(pair: WiredPair, server_id: str) -> str:
 
 
 @pytest.mark.parametrize("member", [NEAR, FAR])
-def test_a_server_is_plugged_into_the_host_of_its_member_alone(pair: WiredPair, wires: Wires, member: str) -> None:
+def test_a_server_is_plugged_into_the_host_of_its_member_alone(
+    pair: WiredPair, wires: DriverCache, member: str
+) -> None:
     server = pair.booted(member)
     other = next(host for host in HOSTS.values() if host != HOSTS[member])
     own = mac(pair, server.id)
@@ -79,7 +81,7 @@ def test_a_server_is_plugged_into_the_host_of_its_member_alone(pair: WiredPair, 
 
 
 @pytest.mark.parametrize("member", [NEAR, FAR])
-def test_interfaces_come_and_go_at_the_member(pair: WiredPair, wires: Wires, member: str) -> None:
+def test_interfaces_come_and_go_at_the_member(pair: WiredPair, wires: DriverCache, member: str) -> None:
     compute = pair.here.compute
     server = pair.booted(member)
     with compute.engine.begin() as conn:
@@ -94,7 +96,7 @@ def test_interfaces_come_and_go_at_the_member(pair: WiredPair, wires: Wires, mem
     assert mac(pair, server.id) in plugs(wires)[HOSTS[member]]
 
 
-def test_a_server_that_is_restarted_elsewhere_leaves_its_old_host(pair: WiredPair, wires: Wires) -> None:
+def test_a_server_that_is_restarted_elsewhere_leaves_its_old_host(pair: WiredPair, wires: DriverCache) -> None:
     server = pair.booted(FAR)
     own = mac(pair, server.id)
     pair.fails()
@@ -108,7 +110,7 @@ def test_a_server_that_is_restarted_elsewhere_leaves_its_old_host(pair: WiredPai
     assert own not in plugs(wires)["c2"]
 
 
-def test_a_server_that_keeps_its_shared_disk_leaves_its_old_host_too(pair: WiredPair, wires: Wires) -> None:
+def test_a_server_that_keeps_its_shared_disk_leaves_its_old_host_too(pair: WiredPair, wires: DriverCache) -> None:
     (pair.here.compute.home / "servers").mkdir(exist_ok=True)
     (pair.rack.home / "servers").rename(pair.rack.home / "empty")
     (pair.rack.home / "servers").symlink_to(pair.here.compute.home / "servers")
@@ -127,7 +129,7 @@ def test_a_server_that_keeps_its_shared_disk_leaves_its_old_host_too(pair: Wired
     assert plugs(wires)["c1"][own] is True
 
 
-def test_an_interface_that_was_lost_at_a_member_here_is_plugged_in_again(pair: WiredPair, wires: Wires) -> None:
+def test_an_interface_that_was_lost_at_a_member_here_is_plugged_in_again(pair: WiredPair, wires: DriverCache) -> None:
     server, far = pair.booted(NEAR), pair.booted(FAR)
     (vif,) = interfaces.interfaces(pair.here.compute, server.id)
     here = wires.on("c1")
@@ -139,7 +141,7 @@ def test_an_interface_that_was_lost_at_a_member_here_is_plugged_in_again(pair: W
     assert mac(pair, far.id) in plugs(wires)["c2"]
 
 
-def test_a_server_that_has_ended_by_itself_is_set_down_at_its_member(pair: WiredPair, wires: Wires) -> None:
+def test_a_server_that_has_ended_by_itself_is_set_down_at_its_member(pair: WiredPair, wires: DriverCache) -> None:
     server = pair.booted(FAR)
     own = mac(pair, server.id)
     assert isinstance(pair.rack.driver, MultiNodeDriver)
@@ -149,7 +151,7 @@ def test_a_server_that_has_ended_by_itself_is_set_down_at_its_member(pair: Wired
     assert plugs(wires)["c2"][own] is False
 
 
-def test_rounds_of_the_services_keep_what_is_plugged_in(pair: WiredPair, wires: Wires) -> None:
+def test_rounds_of_the_services_keep_what_is_plugged_in(pair: WiredPair, wires: DriverCache) -> None:
     made = [mac(pair, pair.booted(member).id) for member in (NEAR, FAR)]
     for _ in range(2):
         pair.tend()
@@ -219,7 +221,7 @@ def cloud(scratch: str, tmp_path: Path) -> Iterator[Place]:
 
 
 @pytest.fixture
-def moves(cloud: Place, wires: Wires, request: pytest.FixtureRequest) -> Moves:
+def moves(cloud: Place, wires: DriverCache, request: pytest.FixtureRequest) -> Moves:
     alive = bool(getattr(request, "param", False))
     server = cloud.boot_one()
     inner = Mover(wires=Wiring.TAP)
@@ -275,7 +277,7 @@ def test_a_prepared_server_is_plugged_in_and_silent(moves: Moves) -> None:
 
 
 def test_folders_are_those_of_the_driver_if_it_has_any(moves: Moves, tmp_path: Path) -> None:
-    assert not isinstance(moves.driver, KeepsHomes)
+    assert not isinstance(moves.driver, HasGuestFolders)
     assert moves.driver.wiring("m") is Wiring.BY_MEMBER
     assert moves.driver.host_netns("m") == "c1"
     assert replace(moves.driver, inner=MemoryDriver()).live("m") is None

@@ -11,10 +11,10 @@ from sqlalchemy import text
 from climate.compute import Compute, MachineOptions, drivers
 from climate.compute.clusters.cluster_spec import MemberSpec
 from climate.compute.clusters.networked_driver import HostNetworks
-from climate.compute.clusters.remote_members import Elsewhere
+from climate.compute.clusters.remote_members import RemoteMembers
 from climate.compute.models.node import NodeDefaults, NodeSpec
 from climate.compute.models.server import ACTIVE, Server
-from climate.compute.network.driver.registry import Wires
+from climate.compute.network.driver.registry import DriverCache
 from climate.compute.network.network_options import NetworkOptions
 from climate.compute.nodes import services
 from climate.compute.servers import actions, sync_states
@@ -47,7 +47,7 @@ class WiredPair:
     rack: Compute
     driver: str
     """Driver of both members."""
-    elsewhere: Elsewhere = field(init=False)
+    elsewhere: RemoteMembers = field(init=False)
     answers: bool = True
     """Whether the member's service works."""
 
@@ -98,7 +98,7 @@ class WiredPair:
 
     def do(self, server: Server, *tasks: str) -> None:
         for task in tasks:
-            actions.ask(self.here.compute, server.id, task)
+            actions.request_task(self.here.compute, server.id, task)
             self.here.settle()
 
 
@@ -106,7 +106,7 @@ class WiredPair:
 def wired_pair(
     database: str,
     folder: Path,
-    wires: Wires,
+    wires: DriverCache,
     lives_here: Callable[[str], bool] | None = None,
     driver: str = "process",
 ) -> Iterator[WiredPair]:
@@ -125,7 +125,7 @@ def wired_pair(
         far = drivers(homes[RACK], machines=machines, wired=True, clusters=options)
         made = WiredPair(here, replace(own, home=homes[RACK], service_host=RACK, driver=far), driver)
         made.write()
-        made.elsewhere = Elsewhere(own.engine, homes[SERVICE], SERVICE, lambda: made.ring(), 60.0)
+        made.elsewhere = RemoteMembers(own.engine, homes[SERVICE], SERVICE, lambda: made.ring(), 60.0)
         options = replace(options, find_elsewhere=made.find)
         here.driver = drivers(homes[SERVICE], machines=machines, wired=True, clusters=options)
         here.compute = replace(own, driver=here.driver)

@@ -66,7 +66,7 @@ def test_room_is_held_on_both_nodes_until_it_is_confirmed(here: Place) -> None:
 def test_a_server_goes_back_to_where_it_was(here: Place) -> None:
     before = here.boot_one()
     after = migrated(here, before)
-    actions.ask(here.compute, before.id, REVERT)
+    actions.request_task(here.compute, before.id, REVERT)
     here.settle()
     back = here.look(before.id)
     assert (back.status, back.node_id, back.migration_id, back.before) == (ACTIVE, before.node_id, None, None)
@@ -78,12 +78,12 @@ def test_a_server_goes_back_to_where_it_was(here: Place) -> None:
 @pytest.mark.parametrize("back", [False, True])
 def test_a_server_that_is_shut_off_stays_so(here: Place, back: bool) -> None:
     server = here.boot_one()
-    actions.ask(here.compute, server.id, STOP)
+    actions.request_task(here.compute, server.id, STOP)
     here.settle()
     here.driver.calls.clear()
     assert migrated(here, server).before == SHUTOFF
     if back:
-        actions.ask(here.compute, server.id, REVERT)
+        actions.request_task(here.compute, server.id, REVERT)
         here.settle()
     else:
         resize.confirm(here.compute, server.id)
@@ -154,7 +154,7 @@ def test_deleting_gives_the_room_of_both_nodes_back(here: Place, settled: bool) 
     cold_migration.migrate(here.compute, server.id)
     if settled:
         here.settle()
-    actions.ask(here.compute, server.id, DELETE)
+    actions.request_task(here.compute, server.id, DELETE)
     here.settle()
     assert nothing_is_taken(here)
     assert migration_of(here, server).held_node_id is None

@@ -261,7 +261,7 @@ def test_a_server_goes_back_to_the_disk_that_was_kept(two: Two) -> None:
     server = two.boot_one()
     cold_migration.migrate(two.here.compute, server.id, other(server))
     two.settle()
-    actions.ask(two.here.compute, server.id, REVERT)
+    actions.request_task(two.here.compute, server.id, REVERT)
     two.settle()
     assert two.here.look(server.id).status == ACTIVE
     assert two.guests(server) == {server.service_host: State.RUNNING}
@@ -272,7 +272,7 @@ def test_a_server_goes_back_to_the_disk_that_was_kept(two: Two) -> None:
 
 def test_a_server_that_is_shut_off_comes_with_its_disk_and_without_a_process(two: Two) -> None:
     server = two.boot_one()
-    actions.ask(two.here.compute, server.id, STOP)
+    actions.request_task(two.here.compute, server.id, STOP)
     two.settle()
     cold_migration.migrate(two.here.compute, server.id, other(server))
     two.settle()
@@ -348,7 +348,7 @@ def test_a_worker_that_dies_at_any_step_of_going_back_loses_nothing(two: Two, st
     server = two.boot_one()
     cold_migration.migrate(two.here.compute, server.id, other(server))
     two.settle()
-    actions.ask(two.here.compute, server.id, REVERT)
+    actions.request_task(two.here.compute, server.id, REVERT)
     two.drivers[SERVICE].deaths[:] = [*[None] * step, late]
     two.settle()
     two.drivers[SERVICE].deaths.clear()
@@ -431,7 +431,7 @@ def test_a_state_by_decree_on_the_way_leaves_the_server_at_its_source_with_its_d
         cold_migration.migrate(two.here.compute, server.id, other(server))
         two.settle(*([source] if task == MIGRATE else []))
     if task == REVERT:
-        actions.ask(two.here.compute, server.id, REVERT)
+        actions.request_task(two.here.compute, server.id, REVERT)
     under_way = two.here.look(server.id)
     assert (under_way.task, under_way.service_host) == (task, other(server))
     properties.reset(two.here.compute, server.id, ERROR, by=BY)
@@ -448,7 +448,7 @@ def test_a_server_that_cannot_leave_its_destination_again_keeps_the_disk_at_its_
     cold_migration.migrate(two.here.compute, server.id, other(server))
     two.settle()
     two.drivers[other(server)].refuses.add("stop")
-    actions.ask(two.here.compute, server.id, REVERT)
+    actions.request_task(two.here.compute, server.id, REVERT)
     two.settle()
     two.look_after()
     after = two.here.look(server.id)
@@ -464,7 +464,7 @@ def test_a_server_goes_back_from_where_its_volume_has_no_backend(two: Two) -> No
     pool = str(uuid4())
     if server.service_host == OTHER:
         (two.here.compute.home / "volumes" / "fast").mkdir(parents=True)
-    volumes.make(two.here.compute, volumes.Order(pool, 1, "demo", "fast", "ssd", 1), 1)
+    volumes.ensure(two.here.compute, volumes.Order(pool, 1, "demo", "fast", "ssd", 1), 1)
     volume = volumes.of_pools(two.here.compute, [pool])[0]
     volume_attachments.attach(two.here.compute, Requester(server.id, "demo", BY), volume.id)
     two.settle()
@@ -502,7 +502,7 @@ def test_a_host_that_returns_lets_go_of_the_volumes_of_a_server_that_is_elsewher
 ) -> None:
     server = two.boot_one()
     pool = str(uuid4())
-    volumes.make(two.here.compute, volumes.Order(pool, 1, "demo", "local", "ssd", 1), 1)
+    volumes.ensure(two.here.compute, volumes.Order(pool, 1, "demo", "local", "ssd", 1), 1)
     volume = volumes.of_pools(two.here.compute, [pool])[0]
     for service in two.services.values():
         (service.home / "volumes" / "local" / volume.id).mkdir(parents=True, exist_ok=True)

@@ -50,7 +50,7 @@ def test_servers_are_placed_on_what_those_before_them_leave(here: Place) -> None
 
 def test_what_cannot_be_moved_says_why(here: Place) -> None:
     paused, _ = on_node(here, "n1", 2)
-    actions.ask(here.compute, paused.id, PAUSE)
+    actions.request_task(here.compute, paused.id, PAUSE)
     here.settle()
     steps = evacuation_plan.plan(here.compute, "n1")
     assert [step.node is None for step in steps] == [True, False]
@@ -65,7 +65,7 @@ def test_what_can_move_while_it_runs_is_moved_live(scratch: str, tmp_path: Path)
     with place(scratch, tmp_path, [], MultiNodeDriver(lambda: nodes, {"qemu": host})) as here:
         made = on_node(here, "n1", 3)
         for server, task in zip(made, (PAUSE, STOP), strict=False):
-            actions.ask(here.compute, server.id, task)
+            actions.request_task(here.compute, server.id, task)
         here.settle()
         found = {step.server.id: (step.action, step.node) for step in evacuation_plan.plan(here.compute, "n1")}
     kinds = ("os-migrateLive", "migrate", "os-migrateLive")

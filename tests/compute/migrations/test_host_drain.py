@@ -54,7 +54,7 @@ def test_nothing_is_moved_that_nobody_asked_for(here: Place) -> None:
 
 def test_one_that_cannot_go_does_not_keep_the_others(here: Place) -> None:
     stays, goes = on_n1(here, 2)
-    actions.ask(here.compute, stays.id, PAUSE)
+    actions.request_task(here.compute, stays.id, PAUSE)
     here.settle()
     lending.place(here.compute, "n1", "maintenance", 1)
     tended(here, "maintenance")
@@ -246,7 +246,7 @@ def test_one_whose_live_migration_failed_is_shut_down_on_the_way(scratch: str, t
     nodes = [node("n1", driver="qemu"), node("n2", driver="qemu")]
     with place(scratch, tmp_path, [], MultiNodeDriver(lambda: nodes, {"qemu": host})) as here:
         first, second = on_n1(here, 2)
-        actions.ask(here.compute, second.id, PAUSE)
+        actions.request_task(here.compute, second.id, PAUSE)
         here.settle()
         for server in (first, second):
             for _ in range(2):

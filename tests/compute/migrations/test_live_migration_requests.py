@@ -218,7 +218,7 @@ def test_a_server_goes_on_at_another_node(cloud: Cloud) -> None:
 
 def test_a_paused_server_stays_paused(cloud: Cloud) -> None:
     server = booted(cloud)
-    actions.ask(cloud.place.compute, server.id, PAUSE)
+    actions.request_task(cloud.place.compute, server.id, PAUSE)
     cloud.settle()
     cloud.ask(server)
     cloud.settle()
@@ -347,7 +347,7 @@ def test_what_cannot_be_plugged_in_at_the_destination_takes_nothing_back(cloud: 
         (other.home / "volumes").symlink_to(compute.home / "volumes")
     backend, pool = compute.home / "volumes" / "fast", str(uuid4())
     backend.mkdir(parents=True)
-    volumes.make(compute, volumes.Order(pool, 1, "demo", "fast", "ssd", 1), 1)
+    volumes.ensure(compute, volumes.Order(pool, 1, "demo", "fast", "ssd", 1), 1)
     volume_attachments.attach(compute, Requester(server.id, "demo", BY), volumes.of_pools(compute, [pool])[0].id)
     cloud.settle()
     cloud.world.during = lambda: backend.rename(compute.home / "gone") and None
@@ -432,7 +432,7 @@ def test_one_can_be_hurried_while_it_runs(cloud: Cloud) -> None:
 def test_a_server_that_is_deleted_on_the_way_leaves_nothing(cloud: Cloud) -> None:
     server = booted(cloud)
     cloud.ask(server)
-    cloud.world.during = lambda: actions.ask(cloud.place.compute, server.id, DELETE)
+    cloud.world.during = lambda: actions.request_task(cloud.place.compute, server.id, DELETE)
     cloud.settle()
     assert cloud.world.watched == [Order.ABORT]
     with pytest.raises(NotFound):
@@ -520,7 +520,7 @@ def test_what_cannot_be_migrated_is_refused_and_changes_nothing(cloud: Cloud) ->
     with pytest.raises(Busy):
         live_migration_requests.live_migrate(compute, server.id)
     cloud.settle()
-    actions.ask(compute, server.id, STOP)
+    actions.request_task(compute, server.id, STOP)
     cloud.settle()
     with pytest.raises(Conflict, match="stopped"):
         live_migration_requests.live_migrate(compute, server.id)

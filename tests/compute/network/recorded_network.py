@@ -16,7 +16,7 @@ from climate.compute.network import floating_ips, networks
 from climate.compute.network.creation_request import CreationRequest
 from climate.compute.network.driver import DhcpAction, DhcpEvent, Entry
 from climate.compute.network.driver.recording import RecordingNetwork
-from climate.compute.network.driver.registry import Wires
+from climate.compute.network.driver.registry import DriverCache
 from climate.compute.network.models import Network, Vif
 from climate.compute.network.network_options import NetworkOptions
 from climate.compute.network.service import network_service
@@ -51,7 +51,7 @@ class Books:
         """The network service of that name, with a driver of its own."""
         if name not in self.hosts:
             wire = self.wires[name] = RecordingNetwork()
-            self.hosts[name] = replace(self.compute, network_service=name, wires=Wires(lambda _: wire))
+            self.hosts[name] = replace(self.compute, network_service=name, wires=DriverCache(lambda _: wire))
         return self.hosts[name]
 
     def wire(self, name: str = ONE) -> RecordingNetwork:
@@ -99,7 +99,7 @@ class Books:
         return made
 
     def delete(self, server_id: str) -> None:
-        actions.ask(self.compute, server_id, DELETE)
+        actions.request_task(self.compute, server_id, DELETE)
         self.place.settle()
 
     def vifs(self, server_id: str) -> list[Vif]:

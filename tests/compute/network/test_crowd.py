@@ -93,7 +93,7 @@ def test_an_address_that_another_is_about_to_get_is_passed_over(cloud: Cloud) ->
     with there.compute.engine.begin() as first, there.compute.engine.begin() as second:
         for conn, server in zip((first, second), bare, strict=True):
             conn.exec_driver_sql("SET LOCAL lock_timeout = '2s'")
-            asked = fixed_ips.Asked(server.project_id, (server.id,), (network,))
+            asked = fixed_ips.InterfaceRequest(server.project_id, (server.id,), (network,))
             fixed_ips.allocate(conn, asked, there.clock.time)
     assert [there.fixed(server.id) for server in bare] == [["10.0.0.2"], ["10.0.0.3"]]
     assert there.wrong() == []

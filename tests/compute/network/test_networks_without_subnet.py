@@ -10,7 +10,7 @@ from climate.compute.network import floating_pool_ranges, networks, networks_wit
 from climate.compute.network.creation_request import CreationRequest
 from climate.compute.network.models import FLAT_DHCP, VLAN
 from climate.compute.network.network_options import NetworkOptions
-from climate.compute.network.networks_without_subnet import Drawn, Range
+from climate.compute.network.networks_without_subnet import NetworkFields, Range
 from tests.compute.cloud_factory import Place
 
 
@@ -21,7 +21,7 @@ def stretch(first: int, last: int) -> tuple[IPv4Address, IPv4Address]:
 def test_each_of_them_has_a_bridge_of_its_own(here: Place) -> None:
     with here.compute.engine.begin() as conn:
         for place in range(3):
-            outline = networks_without_subnet.draw(conn, Drawn(f"n{place}", FLAT_DHCP))
+            outline = networks_without_subnet.draw(conn, NetworkFields(f"n{place}", FLAT_DHCP))
             given = Range(IPv4Network(f"10.9.{place}.0/24"), IPv4Address(f"10.9.{place}.1"))
             networks_without_subnet.complete(conn, NetworkOptions(flat_bridge="br9"), outline, given)
         rows = conn.execute(text("SELECT bridge FROM compute_networks WHERE manager = 'flat_dhcp' ORDER BY label"))
@@ -30,17 +30,17 @@ def test_each_of_them_has_a_bridge_of_its_own(here: Place) -> None:
 
 def test_a_vlan_is_promised_once(here: Place) -> None:
     with here.compute.engine.begin() as conn:
-        networks_without_subnet.draw(conn, Drawn("a", VLAN, vlan=9))
+        networks_without_subnet.draw(conn, NetworkFields("a", VLAN, vlan=9))
         with pytest.raises(Conflict, match="VLAN 9"):
-            networks_without_subnet.draw(conn, Drawn("b", VLAN, vlan=9))
+            networks_without_subnet.draw(conn, NetworkFields("b", VLAN, vlan=9))
         with pytest.raises(Conflict, match="already"):
-            networks_without_subnet.draw(conn, Drawn("a", None))
+            networks_without_subnet.draw(conn, NetworkFields("a", None))
 
 
 def test_a_vlan_that_is_promised_is_given_to_no_other_network(here: Place) -> None:
     options = NetworkOptions(vlan_interface="eth1", vlan_start=200)
     with here.compute.engine.begin() as conn:
-        outline = networks_without_subnet.draw(conn, Drawn("a", VLAN, vlan=200))
+        outline = networks_without_subnet.draw(conn, NetworkFields("a", VLAN, vlan=200))
         other = networks.create(conn, options, CreationRequest("b", IPv4Network("10.8.0.0/24")), VLAN)[0]
         assert other.vlan == 201
         with pytest.raises(Conflict, match="VLAN 200 belongs to network a"):

@@ -9,7 +9,7 @@ import pytest
 from climate.compute.errors import NetworkError
 from climate.compute.network.driver import Forward, Link, Nat, Vpn
 from climate.compute.network.render import nat_nft, radvd
-from climate.compute.network.render.interfaces import Card, interfaces
+from climate.compute.network.render.interfaces import GuestInterface, interfaces
 
 NAT = Nat(IPv4Network("10.0.0.0/8"))
 FLOATING, FIXED = IPv4Address("4.4.4.1"), IPv4Address("10.0.0.3")
@@ -26,7 +26,7 @@ def test_router_advertisements() -> None:
 
 
 def test_a_guest_that_is_given_its_addresses_by_a_file() -> None:
-    card = Card(
+    card = GuestInterface(
         "eth0",
         IPv4Interface("192.168.0.2/24"),
         IPv4Address("192.168.0.1"),
@@ -34,7 +34,7 @@ def test_a_guest_that_is_given_its_addresses_by_a_file() -> None:
         IPv6Interface("2001:db8::16:3eff:fe33:4455/64"),
         IPv6Address("2001:db8::1"),
     )
-    text = interfaces([card, Card("eth1", IPv4Interface("10.0.0.2/28"))])
+    text = interfaces([card, GuestInterface("eth1", IPv4Interface("10.0.0.2/28"))])
     assert (
         text
         == """auto lo

@@ -270,7 +270,7 @@ def test_nw_25_five_collisions_are_enough(cloud: Cloud) -> None:
         tries.append(taken)
         return taken
 
-    asked = fixed_ips.Asked("demo", (bare.id,), (network,))
+    asked = fixed_ips.InterfaceRequest("demo", (bare.id,), (network,))
     with pytest.raises(MacsCollide, match="5 MACs"), there.compute.engine.begin() as conn:
         fixed_ips.allocate(conn, asked, there.clock.time, stubborn)
     assert (len(tries), there.vifs(bare.id), there.wrong()) == (5, [], [])

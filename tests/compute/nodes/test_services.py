@@ -119,7 +119,7 @@ def test_a_node_with_servers_or_an_allocated_one_stays_as_absent_until_it_is_fre
     assert [found.name for found in pools.nodes(here.compute)] == ["n3"]
     assert {here.boot_one(HALF).node for _ in range(2)} == {"n3"}
     pools.withdraw(here.compute, "n2", 1)
-    actions.ask(here.compute, server.id, DELETE)
+    actions.request_task(here.compute, server.id, DELETE)
     here.settle()
     services.refresh(here.compute)
     assert rows(here) == [("n3", True)]
@@ -208,7 +208,7 @@ def test_a_server_of_a_dead_service_is_deleted_all_the_same(here: Place) -> None
         assert {here.look(one).status for one in (dead, alive)} == {ACTIVE}
         silent(here, OTHER)
         for server_id in (dead, alive):
-            actions.ask(here.compute, server_id, DELETE)
+            actions.request_task(here.compute, server_id, DELETE)
         local_delete.forget(here.compute)
         with pytest.raises(NotFound):
             here.look(dead)
@@ -220,7 +220,7 @@ def test_a_server_of_a_dead_service_is_deleted_all_the_same(here: Place) -> None
 
 def test_who_is_at_the_deletion_is_left_to_it(here: Place) -> None:
     server = here.boot_one()
-    actions.ask(here.compute, server.id, DELETE)
+    actions.request_task(here.compute, server.id, DELETE)
     silent(here, SERVICE)
     with here.compute.engine.begin() as conn:
         conn.execute(text("UPDATE compute_servers SET worker_until = now() + interval '60 seconds'"))

@@ -247,7 +247,7 @@ def test_losing_is_no_attempt_and_excludes_nothing(scratch: str, tmp_path: Path)
         compute, _ = disturbed(here, lambda _: execute(here, "UPDATE compute_nodes SET memory_mb = memory_mb + 1"))
         server = create.boot(compute, request())[0]
         assert (server.status, server.node, server.tried) == (BUILD, "only", ())
-        actions.ask(here.compute, server.id, DELETE)
+        actions.request_task(here.compute, server.id, DELETE)
         here.settle()
         compute, _ = disturbed(here, fills(here))
         with pytest.raises(NoValidHost):
@@ -275,7 +275,7 @@ def sixteen_for_ten(here: Place, pool: ThreadPoolExecutor) -> None:
     assert here.count("compute_nodes", OVER) == 0
     assert here.drift() == []
     for server in after:
-        actions.ask(here.compute, server.id, DELETE)
+        actions.request_task(here.compute, server.id, DELETE)
     here.settle()
     assert here.count("compute_nodes", "used_servers <> 0") == 0
 

@@ -37,7 +37,7 @@ def test_a_device_has_one_server_until_it_is_deleted(there: Place) -> None:
     assert Counter(server.node for server in made) == {"n2": 2, "n3": 1, None: 1}
     assert "PciPassthroughFilter" in str(next(server for server in made if server.status == ERROR).fault)
     gone = made[0]
-    actions.ask(there.compute, gone.id, DELETE)
+    actions.request_task(there.compute, gone.id, DELETE)
     there.settle()
     assert there.boot_one(CARD, networks=()).node == gone.node
 

@@ -13,7 +13,7 @@ from climate.compute.scheduler.filters.mandatory import STANDING
 from climate.compute.scheduler.hosts.table import Hosts
 from climate.compute.scheduler.placement_plan import Pick, Plan
 from climate.compute.scheduler.scheduler_parts import Rules
-from climate.compute.scheduler.third_party import Foreign
+from climate.compute.scheduler.third_party import ThirdPartyScheduler
 from tests.compute.node_tables import hosts
 
 SPEC = Spec("demo", 1, 512, 1024)
@@ -26,7 +26,7 @@ def all_there_is(table: Hosts, spec: Spec, count: int, rules: Rules) -> Plan:
 
 
 def chosen(table: Hosts, spec: Spec = SPEC, count: int = 1) -> list[str]:
-    return [pick.node for pick in Foreign("own", all_there_is)(table, spec, count, RULES).picks]
+    return [pick.node for pick in ThirdPartyScheduler("own", all_there_is)(table, spec, count, RULES).picks]
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,7 @@ def test_a_node_that_may_not_be_used_is_not_in_its_table(row: dict[str, Any], sp
 
 
 def test_its_trail_has_what_holds_for_everybody_and_what_it_says_itself() -> None:
-    plan = Foreign("own", all_there_is)(hosts({"up": False}, {}), SPEC, 1, RULES)
+    plan = ThirdPartyScheduler("own", all_there_is)(hosts({"up": False}, {}), SPEC, 1, RULES)
     assert (plan.trail["scheduler"], plan.trail["mine"]) == ("own", 1)
     assert plan.trail["filters"][2]["removed"][0]["node"] == "n1"
     assert [pick["node"] for pick in plan.trail["picks"]] == ["n2"]
@@ -56,7 +56,7 @@ def test_its_trail_has_what_holds_for_everybody_and_what_it_says_itself() -> Non
 
 
 def test_it_may_ask_the_filter_scheduler() -> None:
-    plan = Foreign("own", select)(hosts({"up": False}, {}), SPEC, 2, RULES)
+    plan = ThirdPartyScheduler("own", select)(hosts({"up": False}, {}), SPEC, 2, RULES)
     assert [pick.node for pick in plan.picks] == ["n2", "n2"]
     assert [stage["name"] for stage in plan.trail["filters"]] == [rule.name for rule in (*STANDING, *STANDING)]
 
@@ -73,15 +73,17 @@ def test_it_may_ask_the_filter_scheduler() -> None:
 )
 def test_a_wrong_answer_is_no_valid_host(plan: Any, says: str) -> None:
     with pytest.raises(NoValidHost, match=says) as refused:
-        notifications.run(Foreign("own", lambda *_: plan), hosts({}, {"pool": "freepool"}), SPEC, (1, RULES))
+        notifications.run(
+            ThirdPartyScheduler("own", lambda *_: plan), hosts({}, {"pool": "freepool"}), SPEC, (1, RULES)
+        )
     assert refused.value.trail["scheduler"] == "own"
 
 
-def failing(reason: Exception) -> Foreign:
+def failing(reason: Exception) -> ThirdPartyScheduler:
     def schedule(table: Hosts, spec: Spec, count: int, rules: Rules) -> Plan:
         raise reason
 
-    return Foreign("own", schedule)
+    return ThirdPartyScheduler("own", schedule)
 
 
 def test_its_own_refusals_are_passed_on_and_its_faults_are_no_valid_host() -> None:
@@ -97,7 +99,9 @@ def test_its_own_refusals_are_passed_on_and_its_faults_are_no_valid_host() -> No
 
 
 def test_a_trail_that_is_not_json_is_dropped() -> None:
-    plan = Foreign("own", lambda *_: Plan((Pick(1, "", ""),), {"mine": object()}))(hosts({}), SPEC, 1, RULES)
+    plan = ThirdPartyScheduler("own", lambda *_: Plan((Pick(1, "", ""),), {"mine": object()}))(
+        hosts({}), SPEC, 1, RULES
+    )
     assert "mine" not in plan.trail
     assert plan.trail["picks"][0]["node"] == "n1"
 

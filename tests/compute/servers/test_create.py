@@ -50,7 +50,7 @@ def test_what_no_driver_keeps_of_a_server_is_in_the_database(here: Place) -> Non
 
 def test_deleting_gives_everything_back(here: Place) -> None:
     server = here.boot_one()
-    actions.ask(here.compute, server.id, DELETE)
+    actions.request_task(here.compute, server.id, DELETE)
     assert here.look(server.id).task == "deleting"
     here.settle()
     with pytest.raises(NotFound):
@@ -75,7 +75,7 @@ def test_where_no_node_is_left_the_server_says_why(here: Place) -> None:
     assert server.status == ERROR
     assert "RamFilter" in str(server.fault)
     assert here.count("compute_addresses", "server_id IS NOT NULL") == 0
-    actions.ask(here.compute, server.id, DELETE)
+    actions.request_task(here.compute, server.id, DELETE)
     assert here.count("compute_servers") == 0
 
 
@@ -277,7 +277,7 @@ def test_no_two_at_once_get_one_address(here: Place) -> None:
 
     def one(server_id: str) -> None:
         with here.compute.engine.begin() as conn:
-            fixed_ips.allocate(conn, fixed_ips.Asked("demo", (server_id,), (network,)), database_time(conn))
+            fixed_ips.allocate(conn, fixed_ips.InterfaceRequest("demo", (server_id,), (network,)), database_time(conn))
 
     with ThreadPoolExecutor(16) as pool:
         list(pool.map(one, made))

@@ -49,7 +49,7 @@ def test_a_rescued_server_runs_from_the_image_and_then_from_its_own(here: Place)
         rescued(here, server.id, image_id)
         assert here.look(server.id).status == RESCUED
         assert (driver.ran[-1].rescued, driver.ran[-1].image) == (True, image_data.content_file(here.compute, used))
-        actions.ask(here.compute, server.id, UNRESCUE)
+        actions.request_task(here.compute, server.id, UNRESCUE)
         here.settle()
         assert here.look(server.id).status == ACTIVE
         assert (driver.ran[-1].rescued, driver.ran[-1].image) == (False, image_data.content_file(here.compute, own))
@@ -62,9 +62,9 @@ def test_a_rescue_that_fails_leaves_a_server_that_starts_again(here: Place) -> N
     failed = here.look(server.id)
     assert (failed.status, (failed.fault or {})["message"]) == (ERROR, "the switch is stuck")
     driver.fails = False
-    actions.ask(here.compute, server.id, STOP)
+    actions.request_task(here.compute, server.id, STOP)
     here.settle()
-    actions.ask(here.compute, server.id, START)
+    actions.request_task(here.compute, server.id, START)
     here.settle()
     assert (here.look(server.id).status, driver.ran[-1].rescued) == (ACTIVE, False)
 
@@ -92,6 +92,6 @@ def test_a_rescued_server_whose_guest_ended_can_still_be_unrescued(here: Place) 
     here.driver.guests.clear()
     sync_states.reconcile(here.compute)
     assert here.look(server.id).status == RESCUED
-    actions.ask(here.compute, server.id, UNRESCUE)
+    actions.request_task(here.compute, server.id, UNRESCUE)
     here.settle()
     assert here.look(server.id).status == ACTIVE

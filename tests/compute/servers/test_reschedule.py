@@ -102,7 +102,7 @@ def test_a_reserved_server_moves_too_and_stays_reserved(scratch: str, tmp_path: 
         held = here.look(made.id)
         assert (held.status, held.node) == (RESERVED, "n2")
         driver.broken, driver.guests = {"n1", "n2"}, {}
-        actions.ask(here.compute, made.id, WAKE)
+        actions.request_task(here.compute, made.id, WAKE)
         here.settle()
         awake = here.look(made.id)
         assert (awake.status, awake.node) == (ACTIVE, "n3")
@@ -153,7 +153,7 @@ def test_who_fails_while_its_server_is_deleted_looks_again(here: Place) -> None:
     server = here.boot()[0]
     working(here, server.id, worker)
     seen = here.look(server.id)
-    actions.ask(here.compute, server.id, DELETE)
+    actions.request_task(here.compute, server.id, DELETE)
     assert not reschedule.elsewhere(here.compute, seen, worker, "failed")
     assert here.look(server.id).task == DELETE
     assert here.drift() == []

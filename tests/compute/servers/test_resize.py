@@ -33,7 +33,7 @@ def resized(here: Place, server: Server, to: object = HALF) -> Server:
 
 
 def revert(here: Place, server: Server) -> Server:
-    actions.ask(here.compute, server.id, REVERT)
+    actions.request_task(here.compute, server.id, REVERT)
     here.settle()
     return here.look(server.id)
 
@@ -91,7 +91,7 @@ def test_the_quota_counts_what_is_lacking(here: Place) -> None:
 
 def test_a_server_that_is_shut_off_stays_so(here: Place) -> None:
     server = here.boot_one()
-    actions.ask(here.compute, server.id, STOP)
+    actions.request_task(here.compute, server.id, STOP)
     here.settle()
     here.driver.calls.clear()
     assert resized(here, server).before == SHUTOFF
@@ -114,7 +114,7 @@ def test_a_resize_that_fails_gives_its_room_back(here: Place) -> None:
 def test_deleting_gives_the_larger_room_back(here: Place) -> None:
     server = here.boot_one()
     resized(here, server)
-    actions.ask(here.compute, server.id, DELETE)
+    actions.request_task(here.compute, server.id, DELETE)
     here.settle()
     assert here.count("compute_nodes", "used_vcpus + used_ram_mb + used_disk_mb + used_servers > 0") == 0
 

@@ -98,7 +98,7 @@ def kill(here: Place, server_id: str) -> None:
 
 
 def ask(here: Place, server_id: str, task: str) -> None:
-    actions.ask(here.compute, server_id, task)
+    actions.request_task(here.compute, server_id, task)
     here.settle()
 
 
@@ -283,7 +283,7 @@ def test_a_server_that_changes_meanwhile_is_left_alone(told: Place) -> None:
 
     class Asked(Told):
         def states(self) -> Mapping[str, State]:
-            actions.ask(told.compute, server.id, STOP)  # between the look at the rows and what is made of them
+            actions.request_task(told.compute, server.id, STOP)  # between the look at the rows and what is made of them
             return {}
 
     sync_states.reconcile(replace(told.compute, driver=Asked(told.driver.specs)))

@@ -58,7 +58,7 @@ def here(scratch: str, tmp_path: Path) -> Iterator[Place]:
 
 
 def made(here: Place, number: int = 1, project_id: str = "demo", pool: str = POOL) -> Volume:
-    volumes.make(here.compute, volumes.Order(pool, number, project_id, "local", "ssd", 1), 1)
+    volumes.ensure(here.compute, volumes.Order(pool, number, project_id, "local", "ssd", 1), 1)
     return next(one for one in volumes.of_pools(here.compute, [pool]) if one.number == number)
 
 
@@ -95,12 +95,12 @@ def test_attached_and_detached(here: Place) -> None:
 
 def test_a_server_that_is_started_has_its_volumes(here: Place) -> None:
     server, one = here.boot_one(), made(here)
-    actions.ask(here.compute, server.id, STOP)
+    actions.request_task(here.compute, server.id, STOP)
     here.settle()
     volume_attachments.attach(here.compute, who(server.id), one.id)
     here.settle()
     assert (here.look(server.id).status, look(here, one).state) == (SHUTOFF, "in-use")
-    actions.ask(here.compute, server.id, START)
+    actions.request_task(here.compute, server.id, START)
     here.settle()
     assert here.driver.seen[server.id] == [one.id]
 
@@ -109,7 +109,7 @@ def test_a_server_that_is_deleted_leaves_its_volumes(here: Place) -> None:
     server, one = here.boot_one(), made(here)
     volume_attachments.attach(here.compute, who(server.id), one.id)
     here.settle()
-    actions.ask(here.compute, server.id, DELETE)
+    actions.request_task(here.compute, server.id, DELETE)
     here.settle()
     assert (look(here, one).state, look(here, one).server_id) == ("available", None)
     other = here.boot_one()
@@ -120,7 +120,7 @@ def test_a_server_that_is_deleted_leaves_its_volumes(here: Place) -> None:
 
 def test_a_server_that_is_deleted_leaves_no_volume_mounted(here: Place) -> None:
     server, folder = with_mount(here)
-    actions.ask(here.compute, server.id, DELETE)
+    actions.request_task(here.compute, server.id, DELETE)
     here.settle()
     assert not os.path.ismount(folder)
 
@@ -160,7 +160,7 @@ def test_a_volume_of_a_server_here_stays_mounted(here: Place) -> None:
 
 def test_a_volume_is_unmounted_whose_server_was_deleted_while_its_host_was_away(here: Place) -> None:
     server, folder = with_mount(here)
-    actions.ask(here.compute, server.id, DELETE)
+    actions.request_task(here.compute, server.id, DELETE)
     task_results.gone(here.compute, here.look(server.id))
     sync_states.reconcile(here.compute)
     assert not os.path.ismount(folder)

@@ -9,7 +9,7 @@ from climate.compute.virt import Guest
 from climate.compute.virt.live_migrator import LiveMigrator
 from climate.compute.virt.qemu.driver import QemuDriver
 from climate.compute.virt.qemu.live_migration import QemuMigrator
-from climate.compute.virt.qemu.migration_ports import Listening
+from climate.compute.virt.qemu.migration_ports import PortRange
 from tests.compute.virt.driver_cases import Subject
 
 
@@ -19,7 +19,7 @@ def _own_loopback() -> str:
     return f"127.{1 + (pid >> 16) % 254}.{pid >> 8 & 255}.{pid & 255}"
 
 
-LISTENING = Listening.of(_own_loopback())
+LISTENING = PortRange.of(_own_loopback())
 
 
 @dataclass(frozen=True)

@@ -55,7 +55,7 @@ def cloud(subject: Subject, scratch: str, tmp_path: Path) -> Iterator[Place]:
 def do(cloud: Place, server_id: str, *tasks: str) -> str:
     """Ask for one thing after the other; the status in the end."""
     for task in tasks:
-        actions.ask(cloud.compute, server_id, task)
+        actions.request_task(cloud.compute, server_id, task)
         cloud.settle()
     return cloud.look(server_id).status
 
@@ -78,7 +78,7 @@ def test_a_server_lives_through_everything(cloud: Place, subject: Subject, tmp_p
     assert copy.status == ACTIVE
     assert subject.driver.states() == {server_id: State.RUNNING, copy.id: State.RUNNING}
     for one in (server_id, copy.id):
-        actions.ask(cloud.compute, one, DELETE)
+        actions.request_task(cloud.compute, one, DELETE)
     cloud.settle()
     assert subject.driver.states() == {}
     assert (image_data.content_file(cloud.compute, image_id)).stat().st_size > 0

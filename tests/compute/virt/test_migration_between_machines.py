@@ -21,7 +21,7 @@ from climate.compute.virt.live_migrator import APART, SECRETS, Limits, LiveMigra
 from climate.compute.virt.qemu import qmp
 from climate.compute.virt.qemu.driver import QemuDriver
 from climate.compute.virt.qemu.live_migration import INCOMING, LOG, WAITS_IN, QemuMigrator
-from climate.compute.virt.qemu.migration_ports import PORTS, Listening
+from climate.compute.virt.qemu.migration_ports import PORTS, PortRange
 from climate.settings import SettingError, Settings
 from tests.compute.virt.afar import LISTENING, afar
 from tests.compute.virt.driver_cases import PATIENCE, Subject
@@ -271,14 +271,14 @@ def test_a_migration_without_progress_is_given_up(pair: Pair) -> None:
 )
 def test_addresses_and_ports_that_are_refused(address: str, ports: str, fault: str) -> None:
     with pytest.raises(ValueError, match=fault):
-        Listening.of(address, ports)
+        PortRange.of(address, ports)
 
 
 def test_a_service_takes_guests_where_its_settings_say(tmp_path: Path) -> None:
     given = Settings(home=tmp_path, database_url="postgresql://127.0.0.1/none", redis_url="redis://127.0.0.1")
     (tmp_path / "nodes.yaml").write_text("- {name: n1, driver: qemu, vcpus: 1, memory_mb: 1024, local_gb: 1}\n")
     own = replace(given, migration_address="192.0.2.7", migration_ports="5000-5009", migration_seconds=60)
-    for settings, listening in ((given, None), (own, Listening("192.0.2.7", 5000, 5009))):
+    for settings, listening in ((given, None), (own, PortRange("192.0.2.7", 5000, 5009))):
         compute = build(settings).compute
         found = compute.driver.live("n1")
         assert isinstance(found, QemuMigrator)
@@ -291,7 +291,7 @@ def test_a_service_takes_guests_where_its_settings_say(tmp_path: Path) -> None:
 def test_ports_are_taken_from_the_range_until_it_is_used_up() -> None:
     with LISTENING.bound() as free:
         last = int(free.getsockname()[1])
-    narrow = Listening(LISTENING.address, last, last)
+    narrow = PortRange(LISTENING.address, last, last)
     with narrow.bound() as stream:
         assert stream.getsockname() == (LISTENING.address, last)
         with pytest.raises(VirtError, match="is free; widen the range"):
@@ -300,11 +300,11 @@ def test_ports_are_taken_from_the_range_until_it_is_used_up() -> None:
 
 def test_an_address_of_another_machine_cannot_be_listened_at() -> None:
     with pytest.raises(VirtError, match=r"CLIMATE_MIGRATION_ADDRESS 192\.0\.2\.7 cannot be bound"):
-        Listening.of("192.0.2.7").bound()
+        PortRange.of("192.0.2.7").bound()
 
 
 def test_an_ipv6_address_is_written_as_qemu_reads_it() -> None:
-    assert Listening.of("::1", "5000-5009").uri == "tcp:[::1]:5000,to=5009"
+    assert PortRange.of("::1", "5000-5009").uri == "tcp:[::1]:5000,to=5009"
 
 
 def test_the_log_of_a_guest_tells_no_secret(pair: Pair) -> None:

@@ -23,18 +23,18 @@ def purposes(pair: Pair) -> list[x509.ObjectIdentifier]:
 
 
 def test_a_certificate_is_valid_by_its_own_authority_and_by_no_other() -> None:
-    ours, theirs = authority.make("ours", NOW), authority.make("theirs", NOW)
+    ours, theirs = authority.create("ours", NOW), authority.create("theirs", NOW)
     client = read(authority.sign_client(ours, "ada", NOW))
     client.verify_directly_issued_by(read(ours))
     with pytest.raises((ValueError, InvalidSignature)):
         client.verify_directly_issued_by(read(theirs))
-    same_name = authority.make("ours", NOW)
+    same_name = authority.create("ours", NOW)
     with pytest.raises(InvalidSignature):
         client.verify_directly_issued_by(read(same_name))
 
 
 def test_a_client_cannot_be_taken_for_the_server_nor_sign_others() -> None:
-    own = authority.make("p", NOW)
+    own = authority.create("p", NOW)
     client, server = authority.sign_client(own, "ada", NOW), authority.sign_server(own, NOW)
     assert purposes(client) == [ExtendedKeyUsageOID.CLIENT_AUTH]
     assert purposes(server) == [ExtendedKeyUsageOID.SERVER_AUTH]
@@ -47,7 +47,7 @@ def test_a_client_cannot_be_taken_for_the_server_nor_sign_others() -> None:
 
 
 def test_certificates_last_a_year_and_never_longer_than_their_authority() -> None:
-    own = authority.make("p", NOW)
+    own = authority.create("p", NOW)
     assert authority.sign_client(own, "ada", NOW).expires_at == NOW + timedelta(days=365)
     late = own.expires_at - timedelta(days=10)
     assert authority.sign_client(own, "ada", late).expires_at == own.expires_at
@@ -55,7 +55,7 @@ def test_certificates_last_a_year_and_never_longer_than_their_authority() -> Non
 
 
 def test_a_revocation_list_names_those_that_are_revoked_and_lasts_as_long_as_the_authority() -> None:
-    own = authority.make("p", NOW)
+    own = authority.create("p", NOW)
     good, bad = (authority.sign_client(own, name, NOW) for name in ("good", "bad"))
     text = authority.revocations(own, [(bad.serial, NOW)], NOW)
     found = x509.load_pem_x509_crl(text.encode())
@@ -66,13 +66,13 @@ def test_a_revocation_list_names_those_that_are_revoked_and_lasts_as_long_as_the
 
 
 def test_names_are_cut_to_what_a_certificate_can_hold() -> None:
-    own = authority.make("p" * 200, NOW)
+    own = authority.create("p" * 200, NOW)
     assert len(read(own).subject.get_attributes_for_oid(NameOID.COMMON_NAME)[0].value) == 64
     assert read(authority.sign_client(own, "ä" * 200, NOW))
 
 
 def test_a_key_belongs_to_its_certificate_and_is_never_shown() -> None:
-    pair = authority.make("p", NOW)
+    pair = authority.create("p", NOW)
     key = serialization.load_pem_private_key(pair.key.encode(), None)
     assert key.public_key() == read(pair).public_key()
     assert "PRIVATE" not in repr(pair)

@@ -6,16 +6,16 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from climate.domain.hosts.pool_scaling import Candidate, Level, Member, Plan, Rules, Situation, Step, plan
+from climate.domain.hosts.pool_scaling import Candidate, HostsState, Level, Member, Plan, Rules, Step, plan
 
 NOON = datetime(2030, 1, 1, 12, tzinfo=UTC)
 LONG_AGO = NOON - timedelta(days=9)
 RULES = Rules(horizon=timedelta(days=2), spare=2, margin=25, slack=2, dwell=timedelta(hours=1))
 
 
-def there(size: int = 0, promised: int = 0, **more: object) -> Situation:
+def there(size: int = 0, promised: int = 0, **more: object) -> HostsState:
     backlog = [Level(NOON, 0), Level(NOON + timedelta(hours=3), promised), Level(NOON + timedelta(hours=5), 0)]
-    return replace(Situation(NOON, size, backlog), **more)  # type: ignore[arg-type]
+    return replace(HostsState(NOON, size, backlog), **more)  # type: ignore[arg-type]
 
 
 def members(count: int, since: datetime = LONG_AGO) -> list[Member]:
@@ -36,7 +36,7 @@ def test_what_is_wanted_is_the_peak_and_the_greater_of_both_margins() -> None:
         assert (found.promised, found.wanted, found.most) == (promised, wanted, wanted + 2)
     assert plan(there(promised=8), replace(RULES, target=30)).wanted == 30
     assert there(promised=8).peak == Level(NOON + timedelta(hours=3), 8)
-    assert plan(Situation(NOON, 0), RULES).wanted == 2
+    assert plan(HostsState(NOON, 0), RULES).wanted == 2
 
 
 def test_empty_hosts_are_taken_first_and_those_with_few_servers_drained_then() -> None:
@@ -102,7 +102,7 @@ rules = st.builds(
 )
 
 
-def carried_out(before: Situation, found: Plan) -> Situation:
+def carried_out(before: HostsState, found: Plan) -> HostsState:
     """The situation after the moves."""
     gone = {one.host: one.step for one in found.moves}
     count = list(gone.values()).count
@@ -118,7 +118,7 @@ def carried_out(before: Situation, found: Plan) -> Situation:
 
 
 @given(situations, rules)
-def test_nothing_is_to_be_done_again_once_it_was_done(before: Situation, given_rules: Rules) -> None:
+def test_nothing_is_to_be_done_again_once_it_was_done(before: HostsState, given_rules: Rules) -> None:
     found = plan(before, given_rules)
     after = carried_out(before, found)
     assert steps(plan(after, given_rules)) == []
@@ -127,6 +127,6 @@ def test_nothing_is_to_be_done_again_once_it_was_done(before: Situation, given_r
 
 
 @given(situations, rules)
-def test_the_pool_never_grows_and_shrinks_at_once(before: Situation, given_rules: Rules) -> None:
+def test_the_pool_never_grows_and_shrinks_at_once(before: HostsState, given_rules: Rules) -> None:
     done = {step for _, step in steps(plan(before, given_rules))}
     assert not (done & {Step.TAKE, Step.DRAIN} and done & {Step.RELEASE, Step.REOPEN})

@@ -27,7 +27,7 @@ def made(
     hosts: list[BlazarHost], leases: list[BlazarLease], cloud: CloudView | None = None, present: Present = PRESENT
 ) -> Plan:
     cloud = cloud or view({one.name: "freepool" for one in hosts})
-    return plan.make(BlazarData(tuple(hosts), leases=tuple(leases)), cloud, present)
+    return plan.build(BlazarData(tuple(hosts), leases=tuple(leases)), cloud, present)
 
 
 def names(result: Plan) -> list[str]:
@@ -144,7 +144,7 @@ def test_addresses_are_refused_with_the_leases_that_have_them() -> None:
     on_closed = lease("a", wanted=WantedAddresses("net", 1, ()))
     on_closed = replace(on_closed, reservations=(replace(on_closed.reservations[0], addresses=(closed.id,)),))
     data = BlazarData((), (closed, sixth, address(3)), (on_closed,))
-    result = plan.make(data, view({}), PRESENT)
+    result = plan.build(data, view({}), PRESENT)
     assert list(result.addresses) == [address(3).id]
     assert refused(result) == {
         "203.0.113.1": "it is not reservable in Blazar",

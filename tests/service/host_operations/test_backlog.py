@@ -72,7 +72,7 @@ def _entries_read(conn: Connection) -> int:
 
 def _read_by_a_look(conn: Connection, now: datetime, limit: int = 200) -> int:
     before = _entries_read(conn)
-    found = due_events.lock(conn, now, due_events.look(conn, now, Cursor()).ids, limit)
+    found = due_events.lock(conn, now, due_events.read_portion(conn, now, Cursor()).ids, limit)
     assert len(found) == limit
     return _entries_read(conn) - before
 

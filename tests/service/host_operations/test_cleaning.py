@@ -137,7 +137,7 @@ def test_a_host_that_cannot_be_cleaned_waits_for_an_admin_and_is_then_cleaned(
     (hook.parent / "dirt").touch()
     for _ in range(60):
         cleaning.run_round(hooked, at_once)
-        failures.look(hooked)
+        failures.check(hooked)
         recycling.run_round(hooked)
         clock.forward(seconds=30)
     assert (pool_of(hooked, number), len(logged(hook))) == (Pool.FAILED, 3)

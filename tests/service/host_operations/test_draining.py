@@ -150,12 +150,12 @@ def test_one_that_fails_meanwhile_is_an_ordinary_host_again(
     number = inventory.register(climate, ADMIN, "n1", {}, DRAIN).id
     cloud.unwell["n1"] = "its service is down"
     for _ in range(2):
-        failures.look(climate)
+        failures.check(climate)
         clock.forward(seconds=climate.settings.failed_after + 1)
     assert place(climate, number).pool is Pool.FAILED
     cloud.unwell.clear()
     for _ in range(2):
-        failures.look(climate)
+        failures.check(climate)
         clock.forward(seconds=climate.settings.failed_after + 1)
     assert place(climate, number).pool is Pool.MULTI_TENANT
     assert cloud.server(ordinary_host) is not None

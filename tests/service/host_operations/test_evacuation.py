@@ -39,9 +39,9 @@ def failed(room: Machines, clock: Clock) -> str:
     """A server on h1, which has just failed; its machine still runs."""
     server = room.cloud.boot("p", "h1")
     room.cloud.unwell["h1"] = "its service is down"
-    failures.look(room.climate)
+    failures.check(room.climate)
     clock.forward(seconds=room.climate.settings.failed_after)
-    failures.look(room.climate)
+    failures.check(room.climate)
     assert room.place(1).pool is Pool.FAILED
     return server
 

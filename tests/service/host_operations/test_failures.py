@@ -78,10 +78,10 @@ def test_while_the_cloud_says_nothing_nobody_fails(climate: Climate, clock: Cloc
     cloud.broken = True
     for _ in range(3):
         with pytest.raises(CloudError):
-            failures.look(climate)
+            failures.check(climate)
         clock.forward(minutes=5)
     cloud.broken = False
-    failures.look(climate)
+    failures.check(climate)
     assert place(climate, 1).pool is Pool.RESERVATION
 
 
@@ -159,19 +159,19 @@ def test_who_may_and_what_is_refused(climate: Climate) -> None:
 
 def test_a_report(climate: Climate, clock: Clock, cloud: FakeCloud) -> None:
     cloud.unwell["h1"] = "down"
-    failures.look(climate)
+    failures.check(climate)
     told = failures.report(climate, ADMIN, "1")
     assert (told.trouble, told.doubted_since) == ("down", clock.time)
     assert failures.report(climate, ADMIN, "2").trouble is None
 
 
 def test_looking_takes_as_many_statements_for_one_host_as_for_all(climate: Climate, clock: Clock) -> None:
-    look = lambda: failures.look(climate)  # noqa: E731
+    look = lambda: failures.check(climate)  # noqa: E731
     assert cost(climate.engine, look) == cost(climate.engine, look)
     fall_cost = []
     for names in (["h1"], ["h2", "h3", "h4", "h5"]):
         climate.cloud.unwell.update(dict.fromkeys(names, "down"))  # type: ignore[attr-defined]
-        failures.look(climate)
+        failures.check(climate)
         clock.forward(seconds=60)
         fall_cost.append(cost(climate.engine, look))
     assert fall_cost[0] == fall_cost[1]
@@ -187,11 +187,11 @@ def test_hosts_of_a_lease_return_without_reading_all_of_it_for_each(
         fall_ill(climate, clock, *numbers)
         for number in numbers:
             cloud.unwell.pop(f"h{number}")
-        failures.look(climate)
+        failures.check(climate)
         clock.forward(seconds=60)
         cloud.calls.clear()
         with counted(climate.engine) as seen:
-            failures.look(climate)
+            failures.check(climate)
         assert {place(climate, number).pool for number in numbers} == {Pool.LENT}
         reads.append(
             (len([one for one in seen if is_whole_lease(one)]), [verb for verb, _ in cloud.calls].count("pools"))
@@ -212,7 +212,7 @@ def test_a_broken_lease_keeps_only_its_own_hosts_from_returning(
     recover(climate, clock, stays, returns)
     assert (place(climate, stays).pool, place(climate, returns).pool) == (Pool.FAILED, Pool.LENT)
     broken_leases.repair_lease(climate, bad.id, "events")
-    failures.look(climate)
+    failures.check(climate)
     assert place(climate, stays).pool is Pool.LENT
 
 
@@ -224,11 +224,11 @@ def test_many_hosts_return_in_portions(climate: Climate, clock: Clock, cloud: Fa
     assert failed_of(climate, numbers) == len(numbers)
     for name in names:
         cloud.unwell.pop(name)
-    failures.look(climate)
+    failures.check(climate)
     clock.forward(seconds=60)
-    failures.look(climate)
+    failures.check(climate)
     assert failed_of(climate, numbers) == 5
-    failures.look(climate)
+    failures.check(climate)
     assert failed_of(climate, numbers) == 0
     assert check.differences(climate) == []
 

@@ -206,9 +206,9 @@ def test_a_busy_lease_is_healed_afterwards(climate: Climate, clock: Clock, cloud
     (adjust,) = claim(climate)
     cloud.unwell[f"h{lost}"] = "down"
     for _ in range(2):
-        failures.look(climate)
+        failures.check(climate)
         clock.forward(seconds=60)
-    failures.look(climate)
+    failures.check(climate)
     assert healing.heal_all(climate) == []
     run(climate, adjust)
     rounds(climate)

@@ -119,7 +119,7 @@ def test_a_host_that_hangs_fails_and_its_lease_gets_another_before_it_starts(
     room.pass_(3600)
     while clock.time < lease.period.start:
         room.pass_(60, step=60)
-        failures.look(room.climate)
+        failures.check(room.climate)
         healing.heal_all(room.climate)
         run_due(room.climate)
     healed = get(room.climate, lease)
@@ -138,7 +138,7 @@ def test_hosts_that_are_off_or_coming_up_are_not_taken_for_failed(
     make(room.climate, clock, hosts_wanted(4), start=2)
     for step in (*[60] * 20, *[300] * 14, *[60] * 30):
         room.pass_(step, step)
-        failures.look(room.climate)
+        failures.check(room.climate)
         run_due(room.climate)
     assert {room.place(number).pool for number in range(1, 9)} <= {Pool.RESERVATION, Pool.LENT}
     assert len(room.off()) == 4

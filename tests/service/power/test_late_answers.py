@@ -8,7 +8,7 @@ from climate.context import Climate
 from climate.power import OFF, ON, Target
 from climate.service.power import parallel_requests, power, switching
 from climate.service.power.parallel_requests import Job
-from climate.service.power.power import ByHand
+from climate.service.power.power import ManualRequest
 from climate.store.hosts import pool_membership
 from climate.store.hosts import power as supplies
 from tests.conftest import ADMIN, Clock
@@ -43,7 +43,7 @@ def test_each_decision_has_a_higher_token(room: Machines) -> None:
 
 def test_a_late_command_is_not_given_to_the_supply(room: Machines) -> None:
     late = decided(room, 1, OFF)
-    power.switch(room.climate, ADMIN, "1", ByHand(on=True, force=True))
+    power.switch(room.climate, ADMIN, "1", ManualRequest(on=True, force=True))
     room.driver.calls.clear()
     (seen,) = switching.carry_out(room.climate, [late])
     assert (asked(room, 1), room.state(1)) == ([], ON)
@@ -73,5 +73,5 @@ def test_the_last_decision_is_carried_out_with_its_token(room: Machines) -> None
 
 def test_jobs_that_only_look_read_no_decisions(room: Machines) -> None:
     job = decided(room, 1, OFF)
-    seen = [one for part in parallel_requests.ask(room.climate, [Job(job.place, job.supply)]) for one in part]
+    seen = [one for part in parallel_requests.run_jobs(room.climate, [Job(job.place, job.supply)]) for one in part]
     assert [(one.state, one.error) for one in seen] == [(ON, "")]

@@ -21,7 +21,7 @@ from climate.service.hosts.move_checks import Order
 from climate.service.journal import check
 from climate.service.leases import healing
 from climate.service.power import power, power_saving
-from climate.service.power.power import ByHand
+from climate.service.power.power import ManualRequest
 from climate.settings import SettingError, Settings
 from climate.store.hosts import power as supplies
 from climate.store.hosts.power import Counted
@@ -345,7 +345,7 @@ def test_a_host_in_use_that_somebody_switches_off_has_failed_and_its_lease_gets_
     room.by_itself(first, OFF)
     for _ in range(5):
         room.pass_(30, step=30)
-        failures.look(room.climate)
+        failures.check(room.climate)
         healing.heal_all(room.climate)
         run_due(room.climate)
     healed = get(room.climate, lease)
@@ -359,11 +359,11 @@ def test_an_allocated_host_that_an_admin_switches_off_has_failed_too(room: Machi
     lease = make(room.climate, clock, start=0)
     run_due(room.climate)
     (first,) = held(lease)
-    power.switch(room.climate, ADMIN, str(first), ByHand(False, hard=True, force=True))
+    power.switch(room.climate, ADMIN, str(first), ManualRequest(False, hard=True, force=True))
     room.pass_(60)
     assert (room.place(first).pool, room.place(first).on) == (Pool.LENT, False)
     for _ in range(3):
-        failures.look(room.climate)
+        failures.check(room.climate)
         clock.forward(seconds=60)
     healing.heal_all(room.climate)
     assert room.place(first).pool is Pool.FAILED
@@ -395,7 +395,7 @@ def test_a_host_that_is_off_is_neither_removed_nor_given_to_the_ordinary_schedul
             with pytest.raises(Conflict, match="h3, h4; switch them on first"):
                 move(room.climate, ADMIN, Order(["4", "3"], Pool.MULTI_TENANT), dry_run=dry_run)
         room.pass_(120)
-    power.switch(room.climate, ADMIN, "3", ByHand(True))
+    power.switch(room.climate, ADMIN, "3", ManualRequest(True))
     room.pass_(240)
     move(room.climate, ADMIN, Order(["3"], Pool.MULTI_TENANT))
     assert (room.place(3).pool, room.place(3).on) == (Pool.MULTI_TENANT, True)
@@ -437,5 +437,5 @@ def test_a_host_that_dies_soon_after_it_has_come_up_has_failed_as_soon_as_any_ot
     room.by_itself(first, OFF)
     for _ in range(4):
         room.pass_(30, step=30)
-        failures.look(room.climate)
+        failures.check(room.climate)
     assert room.place(first).pool is Pool.FAILED

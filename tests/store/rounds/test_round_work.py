@@ -92,7 +92,7 @@ def there(cloud_database: str, tmp_path: Path) -> Iterator[World]:
         end = datetime.now(UTC) + timedelta(hours=1)
         leases.create(found.climate, MEMBER, Order("l", None, end, None, [hosts_wanted()]))
         run_due(found.climate)
-        rounds.make(found.climate)
+        rounds.run_each(found.climate)
         yield found
 
 
@@ -206,7 +206,7 @@ def _differs(climate: Climate) -> bool:
 def _all_at_rest(climate: Climate) -> bool:
     """Whether no host is on its way, and no lease holds a host that it cannot use."""
     with climate.engine.connect() as conn:
-        return not round_work.look(conn, None).hosts
+        return not round_work.read(conn, None).hosts
 
 
 def test_rounds_change_nothing_when_the_look_finds_no_work(there: World) -> None:
@@ -222,5 +222,5 @@ def test_rounds_change_nothing_when_the_look_finds_no_work(there: World) -> None
             conn.execute(text(NO_WORK[what] if what else "SELECT"))
         assert not rounds.due_rounds(climate).hosts
         before = state()
-        rounds.make(climate)
+        rounds.run_each(climate)
         assert state() == before, what

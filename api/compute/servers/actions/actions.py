@@ -73,25 +73,25 @@ def remote_console(server_id: str) -> Response:
 
 
 def _wish(name: str) -> Action:
-    def ask(server_id: str, details: object) -> Response:
+    def request_task(server_id: str, details: object) -> Response:
         validation.may_write()
-        server_operations.ask(compute(), who(server_id), WISHES[name])
+        server_operations.request_task(compute(), who(server_id), WISHES[name])
         return Response(status=202)
 
-    return ask
+    return request_task
 
 
 def _plug_again(server_id: str, details: object) -> Response:
     """Plug in the interfaces of the server, and configure them, again (administrator)."""
     validation.may_administer()
-    server_operations.ask(compute(), who(server_id), REWIRE)
+    server_operations.request_task(compute(), who(server_id), REWIRE)
     return Response(status=202)
 
 
 def _reboot(server_id: str, details: object) -> Response:
     validation.may_write()
     given = action_bodies.REBOOT_BODY.read_value(details, "reboot")
-    server_operations.ask(compute(), who(server_id), given["type"])
+    server_operations.request_task(compute(), who(server_id), given["type"])
     return Response(status=202)
 
 

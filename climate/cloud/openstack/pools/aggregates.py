@@ -43,7 +43,7 @@ class Pool:
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class AggregateState:
     """The pools and the token book at one moment."""
 
     names: Names
@@ -70,15 +70,15 @@ class Look:
         return [name for name, pool in self.pools.items() if host in pool.hosts]
 
 
-def look(remote: Remote) -> Look:
+def read_state(remote: Remote) -> AggregateState:
     """Read the present state. Names are read first, so that a host deleted meanwhile is known by its aggregates."""
     names = hosts.names(remote)
     result = [_pool(each, names) for each in remote.get("/os-aggregates")["aggregates"]]
     granted = {pool.name: pool for pool in result if _is_capacity(pool)}
-    return Look(names, {pool.name: pool for pool in result if _is_pool(pool)}, granted)
+    return AggregateState(names, {pool.name: pool for pool in result if _is_pool(pool)}, granted)
 
 
-def kept(remote: Remote, seen: Look, name: str) -> Pool:
+def kept(remote: Remote, seen: AggregateState, name: str) -> Pool:
     """Return one of the KEPT pools; create it, closed to everybody, if there is none.
 
     A reservation pool that somebody else created is closed too. With BlazarFilter, which protects it, it stays as it
@@ -93,7 +93,7 @@ def kept(remote: Remote, seen: Look, name: str) -> Pool:
     return pool
 
 
-def ensure(remote: Remote, seen: Look, name: str) -> Pool:
+def ensure(remote: Remote, seen: AggregateState, name: str) -> Pool:
     """Return the pool of that name; create it if there is none. Another process may create it at the same time."""
     if name in seen.pools:
         return seen.pools[name]

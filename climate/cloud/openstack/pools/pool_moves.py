@@ -9,10 +9,10 @@ from climate.cloud.openstack.fencing import Changes, Metadata
 from climate.cloud.openstack.http import Clash, Remote
 from climate.cloud.openstack.lease_servers import PROJECT
 from climate.cloud.openstack.pools import aggregates
-from climate.cloud.openstack.pools.aggregates import BOOK, CLOSED, OWNER, PROMISED, Look, Pool
+from climate.cloud.openstack.pools.aggregates import BOOK, CLOSED, OWNER, PROMISED, AggregateState, Pool
 
 
-def members(seen: Look) -> Mapping[str, frozenset[str]]:
+def members(seen: AggregateState) -> Mapping[str, frozenset[str]]:
     """Return names of hosts by pool, each host in one pool; KEPT pools without hosts are left out, except the first."""
     there = {name: pool for name, pool in seen.pools.items() if name != BOOK and PROMISED not in pool.metadata}
     shown = {name for name, pool in there.items() if name not in KEPT or pool.hosts}
@@ -26,7 +26,7 @@ def members(seen: Look) -> Mapping[str, frozenset[str]]:
 
 def enrol(remote: Remote, host: str, token: int) -> None:
     """Add a host to the reservation pool; check for servers again afterwards, since they may arrive meanwhile."""
-    seen = aggregates.look(remote)
+    seen = aggregates.read_state(remote)
     if host not in seen.names.services:
         raise Refused(f"there is no host {host}")
     subject = [fencing.of_host(host)]
@@ -42,7 +42,7 @@ def enrol(remote: Remote, host: str, token: int) -> None:
         _join_free(remote, seen, host, free)
 
 
-def _join_free(remote: Remote, seen: Look, host: str, free: Pool) -> None:
+def _join_free(remote: Remote, seen: AggregateState, host: str, free: Pool) -> None:
     aggregates.join(remote, seen.names, host, free)
     try:
         _refuse_used(remote, host)
@@ -53,7 +53,7 @@ def _join_free(remote: Remote, seen: Look, host: str, free: Pool) -> None:
 
 def withdraw(remote: Remote, host: str, token: int) -> None:
     """Return a host of the reservation pool to the ordinary scheduler."""
-    seen = aggregates.look(remote)
+    seen = aggregates.read_state(remote)
     subject = [fencing.of_host(host)]
     fencing.check(seen.book, subject, token)
     pool = seen.of(host)
@@ -70,7 +70,7 @@ def lend(remote: Remote, name: str, projects: Sequence[str], hosts: Sequence[str
 
     `marks` is the metadata that BlazarFilter reads: with it, preemptible servers leave the hosts first.
     """
-    seen = aggregates.look(remote)
+    seen = aggregates.read_state(remote)
     _check(seen, name, hosts, token)
     for host in hosts:
         if host not in seen.names.services:
@@ -90,7 +90,7 @@ def lend(remote: Remote, name: str, projects: Sequence[str], hosts: Sequence[str
         _complete_move(remote, seen, host, FREEPOOL, pool)
 
 
-def _evict_preemptibles(remote: Remote, seen: Look, pool: Pool, hosts: Sequence[str]) -> None:
+def _evict_preemptibles(remote: Remote, seen: AggregateState, pool: Pool, hosts: Sequence[str]) -> None:
     """Delete the preemptible servers of hosts from the reservation pool, then add the hosts to the lease pool.
 
     Nova adds a host to a pool with a zone of its own only if no server is on it. Until then BlazarFilter admits further
@@ -115,7 +115,7 @@ def _evict(remote: Remote, hosts: Sequence[str]) -> None:
 
 def close(remote: Remote, name: str, token: int) -> None:
     """Refuse further boots in a pool."""
-    seen = aggregates.look(remote)
+    seen = aggregates.read_state(remote)
     pool = seen.pools.get(name)
     _check(seen, name, pool.hosts if pool else (), token)
     if pool is not None:
@@ -125,7 +125,7 @@ def close(remote: Remote, name: str, token: int) -> None:
 
 def take_back(remote: Remote, name: str, hosts: Sequence[str], token: int, to: str | None) -> None:
     """Move a pool's hosts to a KEPT pool or to none, and delete it. Close it before the check for servers."""
-    seen = aggregates.look(remote)
+    seen = aggregates.read_state(remote)
     pool = seen.pools.get(name)
     inside = sorted(pool.hosts) if pool else []
     held = {*inside, *(host for host in hosts if seen.of(host) == FREEPOOL)}
@@ -148,7 +148,7 @@ def take_back(remote: Remote, name: str, hosts: Sequence[str], token: int, to: s
 
 def place(remote: Remote, host: str, to: str | None, token: int) -> None:
     """Move one host to a KEPT pool, an existing lease pool, or none; complete an interrupted move."""
-    seen = aggregates.look(remote)
+    seen = aggregates.read_state(remote)
     if host not in seen.names.services:
         raise Refused(f"there is no host {host}")
     if to is not None and to not in KEPT and (to == BOOK or not _is_lent(seen, to)):
@@ -161,11 +161,11 @@ def place(remote: Remote, host: str, to: str | None, token: int) -> None:
     _move(remote, seen, host, to)
 
 
-def _is_lent(seen: Look, name: str) -> bool:
+def _is_lent(seen: AggregateState, name: str) -> bool:
     return name in seen.pools and PROMISED not in seen.pools[name].metadata
 
 
-def _move(remote: Remote, seen: Look, host: str, to: str | None) -> None:
+def _move(remote: Remote, seen: AggregateState, host: str, to: str | None) -> None:
     target = aggregates.kept(remote, seen, to) if to in KEPT else seen.pools[to] if to is not None else None
     sources = [seen.pools[name] for name in seen.all_of(host) if name != to]
     if to is not None and to not in KEPT:
@@ -178,7 +178,7 @@ def _move(remote: Remote, seen: Look, host: str, to: str | None) -> None:
         lease_servers.forget_origin(remote, host, source)
 
 
-def _join(remote: Remote, seen: Look, host: str, target: Pool) -> None:
+def _join(remote: Remote, seen: AggregateState, host: str, target: Pool) -> None:
     if remote.blazar_filter and target.name not in KEPT and _is_coming(seen, host):
         _evict_preemptibles(remote, seen, target, [host])
     elif host not in target.hosts:
@@ -187,11 +187,11 @@ def _join(remote: Remote, seen: Look, host: str, target: Pool) -> None:
             _undo_move(remote, seen, host, target)
 
 
-def _is_coming(seen: Look, host: str) -> bool:
+def _is_coming(seen: AggregateState, host: str) -> bool:
     return FREEPOOL in seen.pools and host in seen.pools[FREEPOOL].hosts
 
 
-def _undo_move(remote: Remote, seen: Look, host: str, free: Pool) -> None:
+def _undo_move(remote: Remote, seen: AggregateState, host: str, free: Pool) -> None:
     """Undo a move if servers arrived meanwhile; the host has not left its former pools yet."""
     try:
         _wait_for_servers(remote, seen, host)
@@ -200,12 +200,12 @@ def _undo_move(remote: Remote, seen: Look, host: str, free: Pool) -> None:
         raise
 
 
-def _wait_for_servers(remote: Remote, seen: Look, host: str) -> None:
+def _wait_for_servers(remote: Remote, seen: AggregateState, host: str) -> None:
     if shared_capacity.other_servers(remote, seen, host):
         raise NotYet(f"servers are still on {host}")
 
 
-def _check(seen: Look, name: str, hosts: Iterable[str], token: int) -> None:
+def _check(seen: AggregateState, name: str, hosts: Iterable[str], token: int) -> None:
     if name in KEPT or name == BOOK:
         raise Refused(f"the pool {name} is lent to nobody")
     fencing.check(seen.book, map(fencing.of_host, hosts), token)
@@ -222,7 +222,7 @@ def _mark(remote: Remote, pool: Pool, wanted: Changes, token: int) -> None:
         fencing.check(aggregates.set_metadata(remote, pool, changes), subject, token)
 
 
-def _complete_move(remote: Remote, seen: Look, host: str, source: str, target: Pool) -> None:
+def _complete_move(remote: Remote, seen: AggregateState, host: str, source: str, target: Pool) -> None:
     """Move a host, or complete an interrupted move."""
     if host not in target.hosts:
         aggregates.move(remote, seen.names, host, seen.pools[source], target)

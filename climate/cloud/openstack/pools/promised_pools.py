@@ -6,14 +6,14 @@ from climate.cloud import KEPT, LeasePool, Refused
 from climate.cloud.openstack.fencing import Changes
 from climate.cloud.openstack.http import Remote
 from climate.cloud.openstack.pools import aggregates
-from climate.cloud.openstack.pools.aggregates import BOOK, NOBODY, OWNER, PROMISED, TENANT, WANTED, Look, Pool
+from climate.cloud.openstack.pools.aggregates import BOOK, NOBODY, OWNER, PROMISED, TENANT, WANTED, AggregateState, Pool
 
 
 def promise(remote: Remote, name: str, wanted: Mapping[str, str]) -> int:
     """Create the pool, or update its requirements; return the id of its aggregate."""
     if name in KEPT or name == BOOK:
         raise Refused(f"the pool {name} is lent to nobody")
-    seen = aggregates.look(remote)
+    seen = aggregates.read_state(remote)
     pool = aggregates.ensure(remote, seen, name)
     if name not in seen.pools or PROMISED in pool.metadata:
         _write(remote, pool, {f"{WANTED}{key}": value for key, value in wanted.items()})
@@ -31,12 +31,12 @@ def _write(remote: Remote, pool: Pool, wanted: Mapping[str, str]) -> None:
 
 def forget(remote: Remote, name: str) -> None:
     """Delete a pool that never had hosts."""
-    pool = aggregates.look(remote).pools.get(name)
+    pool = aggregates.read_state(remote).pools.get(name)
     if pool is not None and PROMISED in pool.metadata and not pool.hosts:
         aggregates.drop(remote, pool)
 
 
-def listed(seen: Look) -> dict[str, LeasePool]:
+def listed(seen: AggregateState) -> dict[str, LeasePool]:
     """Return all pools of reservations by name."""
     own = {name: pool for name, pool in seen.pools.items() if name not in KEPT and name != BOOK}
     return {name: LeasePool(int(pool.id), _wanted(pool)) for name, pool in own.items()}

@@ -35,10 +35,10 @@ def draft(compute: Compute, request: BootRequest, cell: str | None) -> Build:
     """Return a build for an estimate of the cell at a path; its ids belong to no server."""
     ids = [str(uuid4()) for _ in range(request.count)]
     with reading(compute.engine) as conn:
-        return replace(build_request.made(conn, request, "r-estimate", ids), cell=cell)
+        return replace(build_request.build_of(conn, request, "r-estimate", ids), cell=cell)
 
 
-def ask(compute: Compute, builds: Sequence[Build]) -> list[int | ComputeError]:
+def capacities(compute: Compute, builds: Sequence[Build]) -> list[int | ComputeError]:
     """Return the capacity for each of these builds in its cell, or the error; all are asked in parallel."""
     seconds = compute.cells.call_timeout
     until = monotonic() + seconds
@@ -48,7 +48,7 @@ def ask(compute: Compute, builds: Sequence[Build]) -> list[int | ComputeError]:
 
 def _send(compute: Compute, build: Build, seconds: float) -> str | ComputeError:
     try:
-        return send.ask(compute, build.cell or "", ESTIMATE, build.to_kwargs(), seconds)
+        return send.start_call(compute, build.cell or "", ESTIMATE, build.to_kwargs(), seconds)
     except ComputeError as error:
         return error
 

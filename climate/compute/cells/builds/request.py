@@ -152,7 +152,7 @@ def read(kwargs: Mapping[str, object]) -> Build:
         raise BadMessage("The build is incomplete") from None
 
 
-def made(conn: Connection, request: BootRequest, build_id: str, server_ids: Sequence[str]) -> Build:
+def build_of(conn: Connection, request: BootRequest, build_id: str, server_ids: Sequence[str]) -> Build:
     """Return the build of a request at the top cell.
 
     Raise BadRequest for hints and networks that cannot be resolved there.

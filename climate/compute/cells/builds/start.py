@@ -48,7 +48,7 @@ def start(compute: Compute, request: BootRequest, sleep: Sleep | None = None, ce
     build_id = create.new_build_id(compute)
     with compute.engine.begin() as conn:
         ids = tuple(top_cell_servers.begun(compute, conn, request, build_id))
-        build = build_request.made(conn, request, build_id, ids)
+        build = build_request.build_of(conn, request, build_id, ids)
         if sleep is not None:
             build = replace(build, reserved=True, lease_params=sleep.lease_params)
         _send(compute, conn, replace(build, cell=cell))
@@ -71,7 +71,7 @@ def split(compute: Compute, request: BootRequest, cell_builds: Sequence[CellBuil
                 least = max(1, len(mine) - spare)
                 part = replace(request, hints=planned.hints, count=len(mine), least=least)
                 # Two builds that pass through one cell are distinguished by their ids.
-                build = build_request.made(conn, part, create.new_build_id(compute) if first else build_id, mine)
+                build = build_request.build_of(conn, part, create.new_build_id(compute) if first else build_id, mine)
                 _send(compute, conn, replace(build, cell=planned.cell, whole=len(ids), first=first))
             first += len(mine)
     return Started(build_id, ids)

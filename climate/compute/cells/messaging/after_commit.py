@@ -9,18 +9,18 @@ from climate.compute.cells.messaging import messages
 from climate.compute.cells.messaging.dispatch import first_hops
 from climate.compute.cells.messaging.messages import UP
 from climate.compute.cells.messaging.pipeline import Pipeline
-from climate.compute.cells.state.link_cache import Here
+from climate.compute.cells.state.link_cache import CellSnapshot
 from climate.compute.store.cells import direct_sends
-from climate.compute.store.cells.direct_sends import OF_ITSELF, Kept, Outgoing
+from climate.compute.store.cells.direct_sends import OF_ITSELF, Outgoing, StoreOutcome
 
 
 @dataclass(slots=True)
-class Handing:
+class OutgoingMessages:
     """Messages of a transaction to the cells above."""
 
     pipeline: Pipeline
-    here: Here = field(init=False)
-    stored: list[Kept] = field(default_factory=list)
+    here: CellSnapshot = field(init=False)
+    stored: list[StoreOutcome] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.here = self.pipeline.here()

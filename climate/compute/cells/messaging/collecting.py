@@ -54,12 +54,12 @@ def collect(
     cells are not enabled, BadMessage for arguments that are not JSON.
     """
     limit = compute.cells.call_timeout if seconds is None else seconds
-    asked = ask(compute, method, kwargs, direction, run_locally=run_locally, seconds=limit)
+    asked = broadcast_call(compute, method, kwargs, direction, run_locally=run_locally, seconds=limit)
     return wait(compute, asked, limit)
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class BroadcastCall:
     """Broadcast that was sent."""
 
     uuid: str
@@ -70,7 +70,7 @@ class Asked:
     """Neighbours that were asked, and the cells known to be behind them."""
 
 
-def ask(
+def broadcast_call(
     compute: Compute,
     method: str,
     kwargs: Mapping[str, object],
@@ -78,7 +78,7 @@ def ask(
     *,
     run_locally: bool = False,
     seconds: float,
-) -> Asked:
+) -> BroadcastCall:
     """Send the broadcast of `collect`; messages not sent within `seconds` are dropped."""
     options = compute.cells
     if not options.enabled:
@@ -90,10 +90,10 @@ def ask(
         send.send(compute, conn, message, run_locally=run_locally, seconds=seconds)
     first = around.children if direction == DOWN else around.parents
     known = {name: _below(cell.children) for name, cell in first.items()}
-    return Asked(message.uuid, options.name, run_locally, known)
+    return BroadcastCall(message.uuid, options.name, run_locally, known)
 
 
-def wait(compute: Compute, asked: Asked, seconds: float) -> Collected:
+def wait(compute: Compute, asked: BroadcastCall, seconds: float) -> Collected:
     """Return the responses to a broadcast; later ones are dropped."""
     result = cell_messages.wait_for(
         compute.engine, asked.uuid, seconds, lambda bodies: not list(_silent(asked, _read(bodies)))
@@ -109,7 +109,7 @@ def _read(bodies: Mapping[str, Mapping[str, object]]) -> dict[str, Response]:
     return {path: read_body(body) for path, body in bodies.items()}
 
 
-def _silent(asked: Asked, responses: Mapping[str, Response]) -> Iterator[str]:
+def _silent(asked: BroadcastCall, responses: Mapping[str, Response]) -> Iterator[str]:
     """Yield the cells that have not answered. A cell's own answer determines the cells behind it."""
     if asked.run_locally and asked.source not in responses:
         yield asked.source

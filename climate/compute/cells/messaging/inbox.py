@@ -23,12 +23,12 @@ from climate.compute.cells.messaging.pipeline import Pipeline, Task
 from climate.compute.cells.messaging.signing import CONFIRMATION, Letter
 from climate.compute.cells.messaging.transport import CellTransport, Envelope
 from climate.compute.cells.neighbours import Links
-from climate.compute.cells.state.link_cache import Here, read
+from climate.compute.cells.state.link_cache import CellSnapshot, read
 from climate.compute.context import Compute
 from climate.compute.store.cells import cells, direct_sends
 from climate.compute.store.cells import messages as cell_messages
-from climate.compute.store.cells.direct_sends import OF_ITSELF, Kept, Key, Outgoing
-from climate.compute.store.cells.messages import Arrived, Sent
+from climate.compute.store.cells.direct_sends import OF_ITSELF, Key, Outgoing, StoreOutcome
+from climate.compute.store.cells.messages import ReceivedMessage, Sent
 from climate.compute.store.db_errors import DATABASE_ERRORS
 
 log = structlog.get_logger(__name__)
@@ -47,7 +47,7 @@ MOST_ATTEMPTS = 30
 class _Arrival:
     """Decoded message, and its immediate outcome."""
 
-    arrived: Arrived
+    arrived: ReceivedMessage
     message: Message
     outcome: Outcome
     is_stored: bool
@@ -72,14 +72,14 @@ class _Post:
         if (sender, letter.delivery) in self.arrivals:
             return
         outcome, runs = arrive(self.context, message)
-        arrived = Arrived(sender, letter.delivery, letter.kind, letter.body, waits=0.0 if runs else None)
+        arrived = ReceivedMessage(sender, letter.delivery, letter.kind, letter.body, waits=0.0 if runs else None)
         if runs and self.pipeline is not None and self.taken[letter.kind] < self.pipeline.room(letter.kind):
             self.taken[letter.kind] += 1
             arrived = replace(arrived, attempts=1, waits=LEASE)
         stored = outcome.answer is None and not (message.repeats and self._needs_no_store(message, outcome, arrived))
         self.arrivals[sender, letter.delivery] = _Arrival(arrived, message, outcome, stored)
 
-    def _needs_no_store(self, message: Message, outcome: Outcome, arrived: Arrived) -> bool:
+    def _needs_no_store(self, message: Message, outcome: Outcome, arrived: ReceivedMessage) -> bool:
         """Return whether a message that the asking cell sends again is sent on or read now."""
         if arrived.waits is not None:
             return bool(arrived.attempts) and self.context.handlers.only_reads(message)
@@ -110,7 +110,7 @@ def receive(
         if pipeline is None:
             cells.seen(conn, list(post.confirmed), now)
     if pipeline is not None:
-        _send(Here(links, now), kept.mine, pipeline)
+        _send(CellSnapshot(links, now), kept.mine, pipeline)
         _hand_on(post, new, pipeline, now)
         return len(new)
     for sender, deliveries in post.confirmed.items():
@@ -127,7 +127,7 @@ def work(compute: Compute, handlers: Handlers, kind: str, pipeline: Pipeline | N
         taken = cell_messages.take_arrived(conn, kind, now, LEASE, BATCH)
         links = (here or read(compute, conn)).links if taken else None
 
-    def finish_one(arrived: Arrived) -> None:
+    def finish_one(arrived: ReceivedMessage) -> None:
         message = messages.from_json(arrived.body)
         if arrived.sender:
             message = message.arrived(compute.cells.name, compute.cells.max_hop_count)
@@ -170,7 +170,7 @@ def _read_now(task: Task, context: CellContext, pipeline: Pipeline) -> None:
         return
     here = pipeline.here()
     if _are_reachable(task.links, outcome):
-        _pass_on(Here(task.links, here.now), outcome, pipeline)
+        _pass_on(CellSnapshot(task.links, here.now), outcome, pipeline)
         return
     with pipeline.writing() as conn:
         direct_sends.store(conn, (), _outgoing(task.links, OF_ITSELF, outcome, None), here.now)
@@ -187,7 +187,7 @@ def _complete(compute: Compute, task: Task, outcome: Outcome, pipeline: Pipeline
         all_sends = replace(outcome, sends=(*outcome.sends, *written))
         outgoing = _outgoing(task.links, (arrived.sender, arrived.delivery), all_sends, pipeline)
         kept = direct_sends.store(conn, (), outgoing, now, arrived)
-    _send(Here(task.links, now), kept.mine, pipeline)
+    _send(CellSnapshot(task.links, now), kept.mine, pipeline)
 
 
 def _writing(
@@ -222,20 +222,20 @@ def _hand_on(post: _Post, new: Sequence[_Arrival], pipeline: Pipeline, now: date
         if one.arrived.attempts:
             pipeline.process(Task(one.arrived, one.message, post.links, one.is_stored))
         elif not one.is_stored:
-            _pass_on(Here(post.links, now), one.outcome, pipeline)
+            _pass_on(CellSnapshot(post.links, now), one.outcome, pipeline)
     for sender, deliveries in post.confirmed.items():
         if (cell := post.links.opened(sender)) is not None:
             pipeline.confirm(cell, deliveries)
 
 
-def _send(here: Here, sent: Mapping[str, Sequence[Sent]], pipeline: Pipeline | None) -> None:
+def _send(here: CellSnapshot, sent: Mapping[str, Sequence[Sent]], pipeline: Pipeline | None) -> None:
     for name, listed in sent.items():
         cell = here.links.opened(name)
         if cell is not None and pipeline is not None:
             pipeline.send(cell, listed, here.now)
 
 
-def _pass_on(here: Here, outcome: Outcome, pipeline: Pipeline) -> None:
+def _pass_on(here: CellSnapshot, outcome: Outcome, pipeline: Pipeline) -> None:
     """Send the messages of an outcome without storing them."""
     for neighbour, message in outcome.sends:
         if (cell := here.links.opened(neighbour.name)) is not None:
@@ -292,13 +292,13 @@ def _deliveries(letter: Letter) -> list[str]:
         return []
 
 
-def _store(conn: Connection, post: _Post, now: datetime) -> Kept:
+def _store(conn: Connection, post: _Post, now: datetime) -> StoreOutcome:
     outgoing: list[Outgoing] = []
     stored = {key: one for key, one in post.arrivals.items() if one.is_stored}
     for key, one in stored.items():
         outgoing += _outgoing(post.links, key, one.outcome, post.pipeline)
     arrived = [one.arrived for one in stored.values()]
-    return direct_sends.store(conn, arrived, outgoing, now) if arrived else Kept()
+    return direct_sends.store(conn, arrived, outgoing, now) if arrived else StoreOutcome()
 
 
 def _outgoing(links: Links, because: Key, outcome: Outcome, pipeline: Pipeline | None) -> list[Outgoing]:

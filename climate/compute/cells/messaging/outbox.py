@@ -16,7 +16,7 @@ from climate.compute.cells.messaging.messages import READ_AT_MOST, RESPONSE, Mes
 from climate.compute.cells.messaging.signing import CONFIRMATION, Letter
 from climate.compute.cells.messaging.transport import QUEUES, CellTransport, TransportError
 from climate.compute.cells.models import Cell
-from climate.compute.cells.state.link_cache import Here
+from climate.compute.cells.state.link_cache import CellSnapshot
 from climate.compute.context import Compute
 from climate.compute.store.cells import cells, direct_sends
 from climate.compute.store.cells import messages as cell_messages
@@ -39,7 +39,7 @@ def send(
     compute: Compute,
     transport: CellTransport,
     name: str,
-    here: Here | None = None,
+    here: CellSnapshot | None = None,
     writing: AbstractContextManager[Connection] | None = None,
 ) -> int:
     """Send due messages to a neighbour; return the number that its broker accepted.

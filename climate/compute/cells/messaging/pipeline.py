@@ -12,16 +12,16 @@ from climate.compute.cells.messaging.dispatch import Handlers
 from climate.compute.cells.messaging.messages import Message
 from climate.compute.cells.models import Cell
 from climate.compute.cells.neighbours import Links
-from climate.compute.cells.state.link_cache import Here
+from climate.compute.cells.state.link_cache import CellSnapshot
 from climate.compute.context import Compute
-from climate.compute.store.cells.messages import Arrived, Sent
+from climate.compute.store.cells.messages import ReceivedMessage, Sent
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
     """Message taken for processing."""
 
-    arrived: Arrived
+    arrived: ReceivedMessage
     message: Message
     links: Links
     """Neighbours at that time."""
@@ -51,7 +51,7 @@ class Pipeline(Protocol):
         """Return the cell with a database without synchronous commits."""
         ...
 
-    def here(self) -> Here:
+    def here(self) -> CellSnapshot:
         """Return the neighbours and the time, mostly without a query."""
         ...
 

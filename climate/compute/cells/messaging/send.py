@@ -18,7 +18,7 @@ from climate.compute.cells.messaging.messages import DOWN, Direction, Message, r
 from climate.compute.context import Compute
 from climate.compute.store.cells import direct_sends
 from climate.compute.store.cells import messages as cell_messages
-from climate.compute.store.cells.messages import Arrived, Waiting
+from climate.compute.store.cells.messages import ReceivedMessage, Waiting
 
 
 def cast(
@@ -87,10 +87,10 @@ def call(compute: Compute, target: str, method: str, kwargs: Mapping[str, object
     the setting cells_call_timeout).
     """
     limit = compute.cells.call_timeout if seconds is None else seconds
-    return wait(compute, ask(compute, target, method, kwargs, limit), limit)
+    return wait(compute, start_call(compute, target, method, kwargs, limit), limit)
 
 
-def ask(compute: Compute, target: str, method: str, kwargs: Mapping[str, object], seconds: float) -> str:
+def start_call(compute: Compute, target: str, method: str, kwargs: Mapping[str, object], seconds: float) -> str:
     """Send the message of a call; return its uuid for `wait`."""
     options = compute.cells
     if not options.enabled:
@@ -126,5 +126,5 @@ def _post(compute: Compute, conn: Connection, message: Message, seconds: float |
 
 
 def _post_here(compute: Compute, conn: Connection, message: Message) -> None:
-    here = Arrived("", message.uuid, message.type, message.stored().to_json())
+    here = ReceivedMessage("", message.uuid, message.type, message.stored().to_json())
     direct_sends.store(conn, [here], (), compute.now(conn))

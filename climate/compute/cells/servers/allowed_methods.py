@@ -60,7 +60,7 @@ METHOD_OF: Mapping[str, str] = {task: method for method, task in TASKS.items()}
 
 
 def _task(task: str) -> Method:
-    return lambda compute, server_id, args, by: actions.ask(compute, server_id, task, by=by)
+    return lambda compute, server_id, args, by: actions.request_task(compute, server_id, task, by=by)
 
 
 def _update(compute: Compute, server_id: str, args: Args, by: By) -> None:

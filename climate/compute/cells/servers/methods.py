@@ -8,7 +8,7 @@ from sqlalchemy import Connection
 
 from climate.compute.cells.errors import BadMessage, CellServiceAPIMethodNotFound, Postpone
 from climate.compute.cells.messaging import send
-from climate.compute.cells.messaging.after_commit import Handing
+from climate.compute.cells.messaging.after_commit import OutgoingMessages
 from climate.compute.cells.messaging.dispatch import CellContext, Effect, Handlers
 from climate.compute.cells.messaging.messages import DOWN, UP, Message
 from climate.compute.cells.messaging.pipeline import Pipeline
@@ -76,7 +76,7 @@ def delete_everywhere(context: CellContext, message: Message, kwargs: Args) -> N
     if kwargs.get("delete_type") not in (HARD, SOFT):
         raise BadMessage(f"delete_type must be {HARD} or {SOFT}, got {str(kwargs.get('delete_type'))[:40]!r}")
     with suppress(NotFound):
-        actions.ask(context.compute, server_id, DELETE, by=_by(kwargs))
+        actions.request_task(context.compute, server_id, DELETE, by=_by(kwargs))
 
 
 def sync_instances(context: CellContext, message: Message, kwargs: Args) -> None:
@@ -181,7 +181,7 @@ def report_changes(compute: Compute, pipeline: Pipeline | None = None) -> int:
     """
     if pipeline is None:
         return sync.report_changes(compute, teller(compute))
-    handing = Handing(pipeline)
+    handing = OutgoingMessages(pipeline)
     count = sync.report_changes(pipeline.lazy, handing.tell)
     handing.send()
     return count

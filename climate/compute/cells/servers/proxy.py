@@ -115,7 +115,7 @@ def send(compute: Compute, conn: Connection, server: Server, who: Requester, com
     messaging.cast(compute, conn, cell, RUN, order)
 
 
-def ask(compute: Compute, who: Requester, task: str) -> None:
+def request_task(compute: Compute, who: Requester, task: str) -> None:
     """Request a task of a server, as `asking.ask` does in the server's cell."""
     if task == DELETE:
         delete(compute, who)

@@ -17,7 +17,7 @@ KEPT_SECONDS = 5.0
 """Seconds after which the neighbours are read again without a change notice."""
 
 
-class Here(NamedTuple):
+class CellSnapshot(NamedTuple):
     """Neighbours and time of a cell."""
 
     links: Links
@@ -27,17 +27,17 @@ class Here(NamedTuple):
 class _Read(NamedTuple):
     """Cached neighbours, and the monotonic time when they were read."""
 
-    here: Here
+    here: CellSnapshot
     at: float
 
 
-def read(compute: Compute, conn: Connection) -> Here:
+def read(compute: Compute, conn: Connection) -> CellSnapshot:
     """Return the neighbours and the database's time."""
-    return Here(neighbours.links(compute, conn), compute.now(conn))
+    return CellSnapshot(neighbours.links(compute, conn), compute.now(conn))
 
 
 @dataclass(slots=True)
-class Surroundings:
+class NeighbourCache:
     """Neighbours and clock of one process: read from the database once, until `forget`; thread-safe."""
 
     compute: Compute
@@ -46,12 +46,12 @@ class Surroundings:
     _forgotten: int = 0
     _lock: Lock = field(default_factory=Lock)
 
-    def here(self) -> Here:
+    def here(self) -> CellSnapshot:
         """Return the neighbours, and the time by the clock of the database."""
         known = self._known
         if known is None or monotonic() > known.at + self.seconds:
             known = self._read()
-        return Here(known.here.links, known.here.now + timedelta(seconds=monotonic() - known.at))
+        return CellSnapshot(known.here.links, known.here.now + timedelta(seconds=monotonic() - known.at))
 
     def forget(self) -> None:
         """Invalidate the cache after a change of neighbours, or if changes may have been missed."""

@@ -117,7 +117,7 @@ def report(compute: Compute) -> None:
 def ask_children(compute: Compute) -> None:
     """Request a report from each child."""
     with compute.engine.begin() as conn:
-        _ask(compute, conn, neighbours.around(conn).children)
+        _request_reports(compute, conn, neighbours.around(conn).children)
 
 
 def ask_unreachable(compute: Compute) -> None:
@@ -127,10 +127,12 @@ def ask_unreachable(compute: Compute) -> None:
     would notice that the broker is reachable again.
     """
     with compute.engine.begin() as conn:
-        _ask(compute, conn, [name for name, cell in neighbours.around(conn).children.items() if cell.failures])
+        _request_reports(
+            compute, conn, [name for name, cell in neighbours.around(conn).children.items() if cell.failures]
+        )
 
 
-def _ask(compute: Compute, conn: Connection, children: Iterable[str]) -> None:
+def _request_reports(compute: Compute, conn: Connection, children: Iterable[str]) -> None:
     for child in children:
         send.post(compute, conn, (child, DOWN), (ANNOUNCE, {}), 2 * REPORT_SECONDS)
 

@@ -54,7 +54,7 @@ def _macs(conn: Connection, count: int) -> list[str]:
     raise MacsCollide(f"{MAC_ATTEMPTS} MACs in a row were another interface's")
 
 
-def ask(
+def request_addresses(
     compute: Compute, queue: AllocationQueue, prepared: Sequence[tuple[Network, Allocation]], method: str = ALLOCATE
 ) -> list[Granted]:
     """Request addresses from the hosts of all networks in parallel.

@@ -66,7 +66,7 @@ class Dhcp:
 
 
 @dataclass(frozen=True, slots=True)
-class Served:
+class NetworkServices:
     """Services of a network on the host that owns it."""
 
     link: Link
@@ -75,7 +75,7 @@ class Served:
     """Prefix in router advertisements, for addresses by SLAAC; None: no IPv6."""
 
     @property
-    def timeless(self) -> "Served":
+    def timeless(self) -> "NetworkServices":
         """Return a copy without change times of entries, which matter only when a DHCP server starts."""
         if self.dhcp is None:
             return self
@@ -227,12 +227,12 @@ class NetworkDriver(Protocol):
     def spare(self, network_id: str) -> None:
         """Remove the bridge of a network that no guest on this host uses, unless this host serves the network."""
 
-    def serve(self, served: Served) -> IPv6Address | None:
+    def serve(self, served: NetworkServices) -> IPv6Address | None:
         """Ensure the link, start DHCP and router advertisements. Return the bridge's link-local
         address if IPv6 is on.
         """
 
-    def unchanged(self, served: Sequence[Served]) -> frozenset[str]:
+    def unchanged(self, served: Sequence[NetworkServices]) -> frozenset[str]:
         """Return the ids of the networks that are already served like this, by one cheap check of the host. Only
         `serve` checks a network completely.
         """

@@ -8,7 +8,16 @@ from dataclasses import dataclass, field, replace
 from ipaddress import IPv6Address
 from pathlib import Path
 
-from climate.compute.network.driver import DhcpAction, DhcpEvent, Entry, ExistingResources, Link, Nat, Plug, Served
+from climate.compute.network.driver import (
+    DhcpAction,
+    DhcpEvent,
+    Entry,
+    ExistingResources,
+    Link,
+    Nat,
+    NetworkServices,
+    Plug,
+)
 from climate.compute.network.render import dnsmasq, iptables, nat_iptables, nat_nft, radvd
 
 _LINK_LOCAL = IPv6Address("fe80::1")
@@ -28,7 +37,7 @@ class RecordingNetwork:
     folder: Path = Path("/var/lib/climate/networks")
     fails: Callable[[str], None] = _nothing
     links: dict[str, Link] = field(default_factory=dict)
-    serving: dict[str, Served] = field(default_factory=dict)
+    serving: dict[str, NetworkServices] = field(default_factory=dict)
     plugs: dict[str, Plug] = field(default_factory=dict)
     nat: Nat | None = None
     events: dict[str, DhcpEvent] = field(default_factory=dict)
@@ -67,14 +76,14 @@ class RecordingNetwork:
         if not used and network_id not in self.serving:
             self.links.pop(network_id, None)
 
-    def serve(self, served: Served) -> IPv6Address | None:
+    def serve(self, served: NetworkServices) -> IPv6Address | None:
         self.fails("serve")
         self._served_files(served)  # Render now: invalid values are refused as on a real host.
         self.links[served.link.network_id] = served.link
         self.serving[served.link.network_id] = served
         return _LINK_LOCAL if served.prefix_v6 is not None else None
 
-    def unchanged(self, served: Sequence[Served]) -> frozenset[str]:
+    def unchanged(self, served: Sequence[NetworkServices]) -> frozenset[str]:
         self.fails("unchanged")
         before = {network_id: one.timeless for network_id, one in self.serving.items()}
         return frozenset(one.link.network_id for one in served if before.get(one.link.network_id) == one.timeless)
@@ -137,7 +146,7 @@ class RecordingNetwork:
         """Return all files as one text."""
         return "\n".join(f"== {name}\n{text}" for name, text in sorted(self.files().items()))
 
-    def _served_files(self, served: Served) -> dict[str, str]:
+    def _served_files(self, served: NetworkServices) -> dict[str, str]:
         link, dhcp = served.link, served.dhcp
         files = dnsmasq.Files(self.folder, link.network_id)
         rendered = {}

@@ -8,7 +8,7 @@ from climate.compute.network.driver.recording import RecordingNetwork
 
 
 @dataclass(frozen=True)
-class Wires:
+class DriverCache:
     """Creates each driver on first use."""
 
     make: Callable[[str | None], NetworkDriver] = lambda _: RecordingNetwork()

@@ -25,7 +25,7 @@ def ensure(ip: object, link: Link, mtu: int) -> Device:
     if result is not None:
         _check(link, result)
     else:
-        _make(ip, link.bridge)
+        _create(ip, link.bridge)
         result = netlink.device(ip, link.bridge)
     netlink.mark(ip, result, _mark(link, result.mark))
     if link.vlan is not None or link.interface is None:
@@ -152,7 +152,7 @@ def _mark(link: Link, there: Mark | None) -> Mark:
     return Mark(link.network_id, tuple(dict.fromkeys([*wanted, *(there.words if there else ())])))
 
 
-def _make(ip: Any, name: str) -> None:
+def _create(ip: Any, name: str) -> None:
     # A bridge with an explicit MAC keeps it when interfaces join.
     mac = "02:" + ":".join(f"{byte:02x}" for byte in secrets.token_bytes(5))
     words = {"kind": "bridge", "br_stp_state": 0, "br_forward_delay": 0, "br_mcast_snooping": 0}

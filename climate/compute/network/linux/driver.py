@@ -8,7 +8,7 @@ from pathlib import Path
 
 from climate.compute.errors import NetworkError
 from climate.compute.linux import netns
-from climate.compute.network.driver import DhcpEvent, Entry, ExistingResources, Link, Nat, Plug, Served
+from climate.compute.network.driver import DhcpEvent, Entry, ExistingResources, Link, Nat, NetworkServices, Plug
 from climate.compute.network.linux import atomic_files, commands
 from climate.compute.network.linux.daemons.dhcp import DhcpServers
 from climate.compute.network.linux.daemons.radvd import RouterAdverts
@@ -80,7 +80,7 @@ class LinuxNetwork:
         """Remove the bridge of a network that no guest on this host uses, unless this host serves the network."""
         self._ground.spare(network_id)
 
-    def serve(self, served: Served) -> IPv6Address | None:
+    def serve(self, served: NetworkServices) -> IPv6Address | None:
         """Ensure the link, start DHCP and router advertisements. Return the bridge's link-local
         address if IPv6 is on.
         """
@@ -92,7 +92,7 @@ class LinuxNetwork:
             atomic_files.write(mark, _sign(served))
         return router
 
-    def unchanged(self, served: Sequence[Served]) -> frozenset[str]:
+    def unchanged(self, served: Sequence[NetworkServices]) -> frozenset[str]:
         """Return the ids of the networks that were served like this, and whose bridge and daemons exist."""
         gateways = {network_id for network_id, gateway in self._ground.marked().items() if gateway}
         handed_out, announced = gateways & self._dhcp.running(), self._adverts.running()
@@ -104,7 +104,7 @@ class LinuxNetwork:
             and atomic_files.read(self._served / one.link.network_id) == _sign(one)
         )
 
-    def _brought_up(self, served: Served) -> IPv6Address | None:
+    def _brought_up(self, served: NetworkServices) -> IPv6Address | None:
         self._ground.ensure(served.link)
         link = replace(served.link, mtu=self._ground.mtu(served.link))
         if served.dhcp is None:
@@ -177,7 +177,7 @@ class LinuxNetwork:
         self._former.forget()
 
 
-def _sign(served: Served) -> str:
+def _sign(served: NetworkServices) -> str:
     """Return a digest of the way a network is served."""
     return hashlib.sha256(repr(served.timeless).encode()).hexdigest()
 

@@ -18,7 +18,7 @@ _TAP = "tun"
 
 def plug(ip: object, wanted: Plug, bridge: Device, mtu: int) -> None:
     """Connect an interface to a bridge. It comes up last, after the anti-spoofing rules."""
-    port = _standing(ip, wanted) or _made(ip, wanted, mtu)
+    port = _standing(ip, wanted) or _create_interface(ip, wanted, mtu)
     anti_spoofing.put_up(wanted)
     netlink.shape(ip, port, up=wanted.up, mtu=mtu, master=bridge.index)
     if wanted.kind is Kind.VETH:
@@ -77,11 +77,11 @@ def _ends_there(port: Device, wanted: Plug) -> bool:
     return there is not None and (there.index, there.mac) == (port.peer, wanted.mac)
 
 
-def _made(ip: Any, wanted: Plug, mtu: int) -> Device:
+def _create_interface(ip: Any, wanted: Plug, mtu: int) -> Device:
     if wanted.kind is Kind.TAP:
-        taps.make(wanted.name)
+        taps.create(wanted.name)
     else:
-        netns.make(wanted.netns)
+        netns.create(wanted.netns)
         with _opened(wanted.netns) as guest:
             peer = {"ifname": wanted.device, "address": wanted.mac, "net_ns_fd": guest, "mtu": mtu}
             ip.link("add", ifname=wanted.name, kind="veth", group=netlink.GROUP, mtu=mtu, peer=peer)

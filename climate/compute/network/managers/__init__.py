@@ -7,7 +7,7 @@ from typing import Protocol, cast
 from sqlalchemy import Connection
 
 from climate.compute.network.creation_request import CreationRequest
-from climate.compute.network.driver import Entry, Link, Nat, Served
+from climate.compute.network.driver import Entry, Link, Nat, NetworkServices
 from climate.compute.network.managers import flat, flat_dhcp, vlan
 from climate.compute.network.models import Draft, Network
 from climate.compute.network.network_options import NetworkOptions
@@ -29,7 +29,9 @@ class Manager(Protocol):
     def claimed(self, network: Network, options: NetworkOptions, /) -> Mapping[str, object]: ...
     def address(self, network: Network, vpn: bool, /) -> IPv4Address | None: ...
     def link(self, network: Network, options: NetworkOptions, /, *, own: bool) -> Link: ...
-    def served(self, network: Network, options: NetworkOptions, entries: Sequence[Entry], /) -> Served | None: ...
+    def served(
+        self, network: Network, options: NetworkOptions, entries: Sequence[Entry], /
+    ) -> NetworkServices | None: ...
     def translated(self, network: Network, options: NetworkOptions, nat: Nat, /) -> Nat: ...
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from climate.compute.network.driver import Dhcp, Entry, Link, Served
+from climate.compute.network.driver import Dhcp, Entry, Link, NetworkServices
 from climate.compute.network.models import Network
 from climate.compute.network.network_options import NetworkOptions
 
@@ -13,7 +13,7 @@ def with_gateway(link: Link, network: Network) -> Link:
     return replace(link, gateway=network.gateway_interface, gateway_v6=network.router_v6)
 
 
-def served(link: Link, network: Network, options: NetworkOptions, entries: Sequence[Entry]) -> Served:
+def served(link: Link, network: Network, options: NetworkOptions, entries: Sequence[Entry]) -> NetworkServices:
     """Return the services of a network: DHCP for these entries, and router advertisements."""
     dhcp = Dhcp(
         network=network.cidr,
@@ -25,4 +25,4 @@ def served(link: Link, network: Network, options: NetworkOptions, entries: Seque
         routes=tuple(network.routes),
         router=network.gateway,
     )
-    return Served(link, dhcp, network.cidr_v6)
+    return NetworkServices(link, dhcp, network.cidr_v6)

@@ -10,7 +10,7 @@ from ipaddress import IPv4Address, IPv4Network
 from sqlalchemy import Connection
 
 from climate.compute.network.creation_request import CreationRequest
-from climate.compute.network.driver import Entry, Link, Nat, Served
+from climate.compute.network.driver import Entry, Link, Nat, NetworkServices
 from climate.compute.network.models import FLAT, Draft, Network
 from climate.compute.network.network_options import NetworkOptions
 from climate.compute.store.networks import networks as rows
@@ -52,7 +52,7 @@ def link(network: Network, options: NetworkOptions, *, own: bool) -> Link:
     return Link(network.id, network.bridge or options.flat_bridge, mtu=options.mtu, ours=False)
 
 
-def served(network: Network, options: NetworkOptions, entries: Sequence[Entry]) -> Served | None:
+def served(network: Network, options: NetworkOptions, entries: Sequence[Entry]) -> NetworkServices | None:
     """Return the services of the network on its host: none."""
     return None
 

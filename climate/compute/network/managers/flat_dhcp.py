@@ -8,7 +8,7 @@ from sqlalchemy import Connection
 
 from climate.compute.errors import BadRequest
 from climate.compute.network.creation_request import CreationRequest
-from climate.compute.network.driver import Entry, Link, Nat, Served
+from climate.compute.network.driver import Entry, Link, Nat, NetworkServices
 from climate.compute.network.managers import dhcp_common
 from climate.compute.network.models import FLAT_DHCP, Draft, Network
 from climate.compute.network.network_options import NetworkOptions
@@ -55,7 +55,7 @@ def link(network: Network, options: NetworkOptions, *, own: bool) -> Link:
     return dhcp_common.with_gateway(made, network) if own else made
 
 
-def served(network: Network, options: NetworkOptions, entries: Sequence[Entry]) -> Served | None:
+def served(network: Network, options: NetworkOptions, entries: Sequence[Entry]) -> NetworkServices | None:
     """Return the services of the network on its host: DHCP, DNS, and router advertisements with IPv6."""
     return dhcp_common.served(link(network, options, own=True), network, options, entries)
 

@@ -9,7 +9,7 @@ from sqlalchemy import Connection
 from climate.compute.errors import BadRequest, NoMoreNetworks
 from climate.compute.network import subnetting
 from climate.compute.network.creation_request import CreationRequest
-from climate.compute.network.driver import Entry, Link, Nat, Served, Vpn
+from climate.compute.network.driver import Entry, Link, Nat, NetworkServices, Vpn
 from climate.compute.network.managers import dhcp_common
 from climate.compute.network.models import VLAN, Draft, Network
 from climate.compute.network.network_options import NetworkOptions
@@ -91,7 +91,7 @@ def link(network: Network, options: NetworkOptions, *, own: bool) -> Link:
     return dhcp_common.with_gateway(made, network) if own else made
 
 
-def served(network: Network, options: NetworkOptions, entries: Sequence[Entry]) -> Served | None:
+def served(network: Network, options: NetworkOptions, entries: Sequence[Entry]) -> NetworkServices | None:
     """Return the services of the network on its host: DHCP, DNS, and router advertisements with IPv6."""
     return dhcp_common.served(link(network, options, own=True), network, options, entries)
 

@@ -40,7 +40,7 @@ def add_range(compute: Compute, name: str, stretch: Stretch, wanted: PoolFields)
         there = next((pool for pool in rows.pools(conn) if pool.name == name), None)
         interface = wanted.interface or compute.network.public_interface
         if there is None:
-            pool_id = _make(conn, name, stretch, wanted, interface)
+            pool_id = _create_pool(conn, name, stretch, wanted, interface)
         else:
             _check_same(there, wanted)
             pool_id, interface = there.id, there.interface
@@ -58,7 +58,7 @@ def remove_range(compute: Compute, first: IPv4Address, last: IPv4Address) -> Non
         floating_ips.remove(conn, pool.id, first, last)
 
 
-def _make(conn: Connection, name: str, stretch: Stretch, wanted: PoolFields, interface: str | None) -> str:
+def _create_pool(conn: Connection, name: str, stretch: Stretch, wanted: PoolFields, interface: str | None) -> str:
     """Create a pool for the given network, else for the smallest network with all addresses and a free end."""
     floating_ips.counted(*stretch)
     cidr = wanted.cidr or _around(*stretch)

@@ -10,7 +10,7 @@ from climate.compute.errors import Conflict, Forbidden
 from climate.compute.network import floating_ips, networks, networks_without_subnet, project_networks
 from climate.compute.network.creation_request import CreationRequest
 from climate.compute.network.models import Network
-from climate.compute.network.networks_without_subnet import Drawn
+from climate.compute.network.networks_without_subnet import NetworkFields
 from climate.compute.store.networks import floating_pools, ports
 from climate.compute.store.networks import networks as rows
 from climate.compute.store.networks import networks_without_subnet as outline_rows
@@ -50,7 +50,7 @@ def create(compute: Compute, wanted: CreationRequest, manager: str | None) -> li
         return networks.create(conn, compute.network, wanted, manager)
 
 
-def create_outlines(compute: Compute, drawn: Sequence[Drawn]) -> list[Outline]:
+def create_outlines(compute: Compute, drawn: Sequence[NetworkFields]) -> list[Outline]:
     """Create networks without a range, all or none. Raises as `networks_without_subnet.draw` does."""
     with compute.engine.begin() as conn:
         return [networks_without_subnet.draw(conn, one) for one in drawn]

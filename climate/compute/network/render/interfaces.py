@@ -6,7 +6,7 @@ from ipaddress import IPv4Address, IPv4Interface, IPv6Address, IPv6Interface
 
 
 @dataclass(frozen=True, slots=True)
-class Card:
+class GuestInterface:
     """Interface of a guest, as written to its file."""
 
     device: str
@@ -17,13 +17,13 @@ class Card:
     gateway_v6: IPv6Address | None = None
 
 
-def interfaces(cards: Sequence[Card]) -> str:
+def interfaces(cards: Sequence[GuestInterface]) -> str:
     """Return the file: loopback, then each interface with its addresses."""
     blocks = ["auto lo\niface lo inet loopback\n", *(block for card in cards for block in _blocks(card))]
     return "\n".join(blocks)
 
 
-def _blocks(card: Card) -> list[str]:
+def _blocks(card: GuestInterface) -> list[str]:
     network = card.address.network
     v4 = [
         f"auto {card.device}",

@@ -12,7 +12,7 @@ from climate.compute.network.models import Network
 from climate.compute.network.network_options import FEWEST
 from climate.compute.store.networks import network_hosts
 from climate.compute.store.networks import networks as rows
-from climate.compute.store.networks.network_hosts import HostWork, Waits
+from climate.compute.store.networks.network_hosts import HostWork, TimeLimits
 from climate.database.connections import alone
 
 log = structlog.get_logger(__name__)
@@ -27,7 +27,7 @@ def beat(compute: Compute) -> None:
 def beat_and_look(compute: Compute) -> HostWork:
     """Record a heartbeat of this process's network service, and return the work of its host."""
     options = compute.network
-    waits = Waits(options.down_seconds, options.timeout_seconds, GRANT_SECONDS)
+    waits = TimeLimits(options.down_seconds, options.timeout_seconds, GRANT_SECONDS)
     with alone(compute.engine) as conn:
         return network_hosts.beat_and_look(conn, compute.network_host, compute.other_time(conn), waits)
 

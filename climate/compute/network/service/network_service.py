@@ -21,7 +21,7 @@ from climate.compute.models.hostnames import hostname
 from climate.compute.network import fixed_ips as fixed
 from climate.compute.network import managers
 from climate.compute.network.allocation.allocator import GRANT_SECONDS
-from climate.compute.network.driver import DhcpEvent, Entry, Forward, Nat, NetworkDriver, Served
+from climate.compute.network.driver import DhcpEvent, Entry, Forward, Nat, NetworkDriver, NetworkServices
 from climate.compute.network.models import Network
 from climate.compute.network.service import claiming
 from climate.compute.store import db_errors
@@ -219,19 +219,19 @@ def _named(entries: Sequence[tuple[str, str, Entry]]) -> list[Entry]:
     return named
 
 
-def _served(compute: Compute, network: Network, wanted: DesiredState) -> Served | None:
+def _served(compute: Compute, network: Network, wanted: DesiredState) -> NetworkServices | None:
     return managers.of(network).served(network, compute.network, wanted.entries.get(network.id, ()))
 
 
 def _unchanged(compute: Compute, driver: NetworkDriver, wanted: DesiredState) -> dict[str, Network]:
     """Return the networks that are served correctly."""
-    asked: list[Served] = []
+    asked: list[NetworkServices] = []
 
-    def ask(network: Network) -> None:
+    def add_request(network: Network) -> None:
         made = _served(compute, network, wanted)
         asked.extend([made] if made is not None else [])
 
-    one_by_one.each(WORK, wanted.networks, ask, lambda network: network.label)
+    one_by_one.each(WORK, wanted.networks, add_request, lambda network: network.label)
     unchanged = _found(partial(driver.unchanged, asked), "checking all networks of this host", compute)
     return {network.id: network for network in wanted.networks if network.id in (unchanged or ())}
 

@@ -159,7 +159,7 @@ class Search:
         """
         log.filtered(self.hosts, self.among[: log.SHOWN].tolist(), len(self.among))
         if len(self.among) == 1:
-            self._tell([0], [NOT_WEIGHED])
+            self._record_weights([0], [NOT_WEIGHED])
             return 0, NOT_WEIGHED
         if self.weights is None:
             self.weights = weights(self.hosts, self.among, self.spec, self.rules)
@@ -167,11 +167,11 @@ class Search:
         few = best(totals, min(self.rules.options.host_subset_size, len(totals)))
         if not self.record.picks or log.debugging():
             order = best(totals, min(LISTED, len(totals)))
-            self._tell(order, [self.weights.of(at, float(totals[at])) for at in order])
+            self._record_weights(order, [self.weights.of(at, float(totals[at])) for at in order])
         at = few[self.rules.chance(len(few))] if len(few) > 1 else few[0]
         return at, self.weights.of(at, float(totals[at]))
 
-    def _tell(self, order: Sequence[int], weighed: list[Weighed]) -> None:
+    def _record_weights(self, order: Sequence[int], weighed: list[Weighed]) -> None:
         """Record the best nodes, best first, for the first server; log them for each."""
         listed = list(zip(self.among[order].tolist(), weighed, strict=True))
         if not self.record.picks:

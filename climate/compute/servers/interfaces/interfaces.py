@@ -91,7 +91,7 @@ def _granted(compute: Compute, who: Requester, network_id: str, address: str | N
         exact = {} if address is None else {network_id: address}
         wanted = AddressRequest(server.project_id, (server.id,), networks, exact, macs=macs)
         prepared = address_requests.prepare(conn, compute, wanted)
-    return address_requests.ask(compute, compute.network_queue, prepared, ADD)[0]
+    return address_requests.request_addresses(compute, compute.network_queue, prepared, ADD)[0]
 
 
 def remove(compute: Compute, who: Requester, address: str) -> None:

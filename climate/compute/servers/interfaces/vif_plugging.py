@@ -19,12 +19,12 @@ from climate.compute.linux import netns
 from climate.compute.models.server import Server
 from climate.compute.network import ipv6, managers
 from climate.compute.network.driver import PREFIX, ExistingResources, Kind, NetworkDriver, Plug, interface_name
-from climate.compute.network.driver.registry import Wires
+from climate.compute.network.driver.registry import DriverCache
 from climate.compute.network.models import Vif
 from climate.compute.network.network_options import NetworkOptions
 from climate.compute.network.operations import security_groups
 from climate.compute.network.render import interfaces as rendered
-from climate.compute.network.render.interfaces import Card
+from climate.compute.network.render.interfaces import GuestInterface
 from climate.compute.servers.interfaces import port_filters
 from climate.compute.store.networks import fixed_ips
 from climate.compute.store.networks import networks as network_rows
@@ -52,7 +52,7 @@ class Networking(Protocol):
         """Return the database."""
 
     @property
-    def wires(self) -> Wires:
+    def wires(self) -> DriverCache:
         """Return the network drivers of this machine."""
 
     @property
@@ -319,10 +319,10 @@ def _is_injected(vif: Vif) -> bool:
     return vif.network.injected and bool(vif.addresses) and not managers.of(vif.network).DHCP
 
 
-def _card(compute: Networking, vif: Vif) -> Card:
+def _card(compute: Networking, vif: Vif) -> GuestInterface:
     network, made = vif.network, _address_v6(compute, vif)
     length = None if network.cidr_v6 is None else network.cidr_v6.prefixlen
-    return Card(
+    return GuestInterface(
         device=f"eth{vif.place}",
         address=_own(vif)[0],
         gateway=network.gateway if vif.place == 0 else None,

@@ -23,7 +23,7 @@ Check = Callable[[], None]
 log = structlog.get_logger(__name__)
 
 
-class Lost(Exception):
+class TaskLost(Exception):
     """Another worker has claimed the task."""
 
 
@@ -36,7 +36,7 @@ def renewed_claim(compute: Compute, server_id: str, worker: str) -> Iterator[Che
 
     def check() -> None:
         if not renew(compute, server_id, worker):
-            raise Lost
+            raise TaskLost
 
     try:
         yield check

@@ -17,7 +17,7 @@ from climate.compute.servers import guest_conversion
 from climate.compute.servers.interfaces import vif_plugging
 from climate.compute.servers.tasks import driver_calls, task_heartbeat, task_results
 from climate.compute.servers.tasks.task import Work
-from climate.compute.servers.tasks.task_heartbeat import CLAIM_SECONDS, Check, Lost
+from climate.compute.servers.tasks.task_heartbeat import CLAIM_SECONDS, Check, TaskLost
 from climate.compute.store.projects import images as image_rows
 from climate.compute.store.servers import servers
 from climate.compute.store.servers import tasks as wishes
@@ -86,7 +86,7 @@ def _step(work: Work, worker: str) -> bool:
     except OSError as error:
         log.error("task of a server failed", server=work.server.id, task=work.server.task, reason=str(error))
         return task_results.failed(work.compute, work.server, worker, _readable(error))
-    except Lost:
+    except TaskLost:
         return True
     return task_results.done(work.compute, work.server, worker)
 

@@ -10,7 +10,7 @@ from datetime import datetime
 
 from sqlalchemy import Connection, text
 
-from climate.compute.store.cells.messages import INBOX, MOST_UNCONFIRMED, OUTBOX, Arrived, Sent, notify
+from climate.compute.store.cells.messages import INBOX, MOST_UNCONFIRMED, OUTBOX, ReceivedMessage, Sent, notify
 
 # One statement stores all messages caused by a batch. A message that this process sends counts as sent; one that it
 # must not send yet is due. Messages caused by a known message are left out: `new` is a message that was not known.
@@ -81,7 +81,7 @@ class Outgoing:
 
 
 @dataclass(slots=True)
-class Kept:
+class StoreOutcome:
     """The outcome of `store`."""
 
     new: set[Key] = field(default_factory=set)
@@ -92,11 +92,11 @@ class Kept:
 
 def store(
     conn: Connection,
-    arrivals: Sequence[Arrived],
+    arrivals: Sequence[ReceivedMessage],
     outgoing: Sequence[Outgoing],
     now: datetime,
-    done: Arrived | None = None,
-) -> Kept:
+    done: ReceivedMessage | None = None,
+) -> StoreOutcome:
     """Store messages that have arrived and those that they cause; of `done` only the ids are stored.
 
     A message of `outgoing` waits if it is not taken, or if its neighbour has too many unconfirmed ones.
@@ -104,7 +104,7 @@ def store(
     values = {**_arrived(arrivals), **_going(outgoing), "now": now, "most": MOST_UNCONFIRMED}
     values["done_sender"], values["done_delivery"] = (done.sender, done.delivery) if done is not None else (None, None)
     sent = {(one.cell, one.delivery): one for one in outgoing}
-    kept, waiting = Kept(), set()
+    kept, waiting = StoreOutcome(), set()
     for number, delivery, cell, tries in conn.exec_driver_sql(_STORE, values).all():
         if number is None:
             kept.new.add((cell, delivery))
@@ -121,7 +121,7 @@ def store(
     return kept
 
 
-def _arrived(arrivals: Sequence[Arrived]) -> dict[str, object]:
+def _arrived(arrivals: Sequence[ReceivedMessage]) -> dict[str, object]:
     """Return the columns of messages that have arrived."""
     return {
         "senders": _column([one.sender for one in arrivals]),

@@ -141,7 +141,7 @@ class Sent:
 
 
 @dataclass(frozen=True, slots=True)
-class Arrived:
+class ReceivedMessage:
     """A message that has arrived from a neighbour, or that this cell sends to itself: sender ''."""
 
     sender: str
@@ -198,13 +198,13 @@ def confirm(conn: Connection, cell: str, deliveries: Sequence[str]) -> None:
     conn.execute(_CONFIRM, {"of_cell": cell, "deliveries": list(deliveries)})
 
 
-def take_arrived(conn: Connection, kind: str, now: datetime, lease: float, limit: int) -> list[Arrived]:
+def take_arrived(conn: Connection, kind: str, now: datetime, lease: float, limit: int) -> list[ReceivedMessage]:
     """Return messages that are due to be processed; they are due again after `lease` seconds unless they are done."""
     rows = conn.execute(_NEXT, {"kind": kind, "now": now, "lease": lease, "limit": limit})
-    return sorted((Arrived(*row) for row in rows), key=lambda message: message.id)
+    return sorted((ReceivedMessage(*row) for row in rows), key=lambda message: message.id)
 
 
-def postpone(conn: Connection, message: Arrived, seconds: float, now: datetime) -> None:
+def postpone(conn: Connection, message: ReceivedMessage, seconds: float, now: datetime) -> None:
     """Make a message due again after some seconds."""
     this = (inbox.c.sender == message.sender, inbox.c.delivery == message.delivery, inbox.c.due_at.is_not(None))
     conn.execute(update(inbox).where(*this).values(due_at=now + timedelta(seconds=seconds)))
@@ -237,14 +237,14 @@ def wait_for(engine: Engine, uuid: str, seconds: float, enough: Callable[[Respon
         conn.exec_driver_sql(f"LISTEN {ANSWERS}")
         try:
             while not enough(result := fetch(conn, uuid)) and (left := until - monotonic()) > 0:
-                _heard(conn, uuid, min(left, LOOK_AGAIN))
+                _wait_for_notification(conn, uuid, min(left, LOOK_AGAIN))
             forget(conn, uuid)
             return result
         finally:
             conn.exec_driver_sql(f"UNLISTEN {ANSWERS}")
 
 
-def _heard(conn: Connection, uuid: str, seconds: float) -> None:
+def _wait_for_notification(conn: Connection, uuid: str, seconds: float) -> None:
     """Wait until the message was answered, or the time is over."""
     for heard in conn.connection.driver_connection.notifies(timeout=seconds):  # type: ignore[union-attr]
         if heard.payload == uuid:

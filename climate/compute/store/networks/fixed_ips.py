@@ -170,7 +170,7 @@ class NewVif(NamedTuple):
     place: int
 
 
-class GivenUp(NamedTuple):
+class DeallocatedAddress(NamedTuple):
     """An address that was deallocated."""
 
     address: str
@@ -213,14 +213,14 @@ def take_this(
 
 def give_up(
     conn: Connection, server_id: str, now: datetime, *, vif_id: str | None = None, address: str | None = None
-) -> list[GivenUp]:
+) -> list[DeallocatedAddress]:
     """Deallocate a server's addresses and delete its interfaces without any; return the deallocated ones.
 
     `vif_id` and `address` restrict this to one interface or address. Ports that a project created are not deleted;
     without a restriction they keep their addresses.
     """
     given = {"server_id": server_id, "now": now, "vif_id": vif_id, "address": address}
-    return [GivenUp(*row) for row in conn.execute(_GIVE_UP, given)]
+    return [DeallocatedAddress(*row) for row in conn.execute(_GIVE_UP, given)]
 
 
 def leased(conn: Connection, network_id: str, address: str, mac: str, now: datetime) -> bool | None:

@@ -170,7 +170,7 @@ def allocate(conn: Connection, pool_id: str, wanted: Mapping[str, object]) -> st
     return value
 
 
-def make(conn: Connection, pool_id: str, wanted: Mapping[str, object]) -> str | None:
+def create(conn: Connection, pool_id: str, wanted: Mapping[str, object]) -> str | None:
     """Create an address of a pool's network for a project: address, project_id, now, description.
 
     Return its id; None if the address exists, or is not an available one of the network.

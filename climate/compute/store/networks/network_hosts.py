@@ -67,7 +67,7 @@ class HostWork:
 
 
 @dataclass(frozen=True, slots=True)
-class Waits:
+class TimeLimits:
     """Longest times in seconds."""
 
     down: float
@@ -83,7 +83,7 @@ def beat(conn: Connection, host: str, now: datetime | None) -> None:
     conn.execute(text(_BEAT), {"host": host, "now": now})
 
 
-def beat_and_look(conn: Connection, host: str, now: datetime | None, waits: Waits) -> HostWork:
+def beat_and_look(conn: Connection, host: str, now: datetime | None, waits: TimeLimits) -> HostWork:
     """Record the heartbeat of a network service and return the work of its host, in one statement."""
     given = {"host": host, "now": now, "down": waits.down, "seconds": waits.client, "held": waits.grant}
     return HostWork(*conn.execute(_BEAT_AND_LOOK, given).one())

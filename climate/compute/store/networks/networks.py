@@ -156,7 +156,7 @@ def taken(conn: Connection) -> list[str]:
     return list(conn.scalars(select(cast(networks.c.cidr, Text))))
 
 
-def make(conn: Connection, draft: Draft) -> str:
+def create(conn: Connection, draft: Draft) -> str:
     """Create a network and its pool of addresses; return its id."""
     row = {
         "label": draft.label,

@@ -65,7 +65,7 @@ def get(conn: Connection, outline_id: str, *, keep: bool = False) -> Outline | N
     return None if row is None else Outline(*row)
 
 
-def make(conn: Connection, wanted: dict[str, object]) -> Outline:
+def create(conn: Connection, wanted: dict[str, object]) -> Outline:
     """Insert an outline: label, manager, interface, vlan, project_id, and optionally id and by_project."""
     return Outline(*conn.execute(_MAKE, wanted).one())
 

@@ -23,7 +23,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import UUID, aggregate_order_by, insert
 
-from climate.compute.store.networks.fixed_ips import GivenUp
+from climate.compute.store.networks.fixed_ips import DeallocatedAddress
 from climate.compute.store.tables.networks import addresses, networks, vifs
 from climate.compute.store.tables.nodes import nodes
 from climate.compute.store.tables.servers import servers
@@ -142,7 +142,7 @@ def lock(conn: Connection, port_id: str, project_id: str | None = None) -> Port 
     return next(iter(listed(conn, {"port_id": port_id})), None) if found is not None else None
 
 
-def make(conn: Connection, port: PortRow) -> bool:
+def create(conn: Connection, port: PortRow) -> bool:
     """Insert a port; False if another has its MAC."""
     values = {name: getattr(port, name) for name in PortRow.__slots__}
     new = insert(vifs).values(values).on_conflict_do_nothing(index_elements=["mac"]).returning(vifs.c.id)
@@ -171,7 +171,7 @@ def unbind(conn: Connection, server_id: str, now: datetime, port_id: str | None 
     return {row.host for row in conn.execute(statement) if row.host is not None and row.manager != "flat"}
 
 
-def release(conn: Connection, port: Port, now: datetime, address: str | None = None) -> list[GivenUp]:
+def release(conn: Connection, port: Port, now: datetime, address: str | None = None) -> list[DeallocatedAddress]:
     """Deallocate the addresses of a port, or this one.
 
     It is free at once, unless a server has it or a DHCP client leased it: then it is free when the lease ends.
@@ -190,7 +190,7 @@ def release(conn: Connection, port: Port, now: datetime, address: str | None = N
     )
     if address is not None:
         statement = statement.where(func.host(addresses.c.address) == address)
-    return [GivenUp(*row) for row in conn.execute(statement)]
+    return [DeallocatedAddress(*row) for row in conn.execute(statement)]
 
 
 def drop(conn: Connection, port_id: str) -> None:

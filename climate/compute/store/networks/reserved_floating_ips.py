@@ -28,7 +28,7 @@ _TAKE_BACK = text("""
 
 
 @dataclass(frozen=True, slots=True)
-class Outside:
+class ExternalNetwork:
     """An external network."""
 
     id: str
@@ -51,7 +51,7 @@ def fence(conn: Connection, pool: str, token: int) -> bool:
     return conn.execute(statement.returning(loans.c.pool)).first() is not None
 
 
-def outside(conn: Connection, network: str) -> Outside | None:
+def outside(conn: Connection, network: str) -> ExternalNetwork | None:
     """Return the external network of that id or name."""
     own = floating_pools.c
     is_id = cast(own.id, Text) == network
@@ -62,7 +62,7 @@ def outside(conn: Connection, network: str) -> Outside | None:
         .limit(1)
     )
     row = conn.execute(query).first()
-    return Outside(*row) if row else None
+    return ExternalNetwork(*row) if row else None
 
 
 def lend(conn: Connection, loan: dict[str, object]) -> bool:
@@ -75,7 +75,7 @@ def holder(conn: Connection, address: str) -> str | None:
     return conn.scalar(select(floating_addresses.c.reservation).where(floating_addresses.c.address == address))
 
 
-class TakenBack(NamedTuple):
+class DeletedFloatingIp(NamedTuple):
     """A deleted floating address, its fixed one, and the host that served it."""
 
     host: str
@@ -84,6 +84,6 @@ class TakenBack(NamedTuple):
     fixed: str
 
 
-def take_back(conn: Connection, pool: str) -> list[TakenBack]:
+def take_back(conn: Connection, pool: str) -> list[DeletedFloatingIp]:
     """Delete the addresses of a pool; return those that were associated."""
-    return [TakenBack(*row) for row in conn.execute(_TAKE_BACK, {"pool": pool})]
+    return [DeletedFloatingIp(*row) for row in conn.execute(_TAKE_BACK, {"pool": pool})]

@@ -50,7 +50,7 @@ class Offered:
 
 
 @dataclass(frozen=True, slots=True)
-class Offering:
+class MemberOffer:
     """A service that offers members to clusters."""
 
     host: str
@@ -60,7 +60,7 @@ class Offering:
     """Driver -> the identity of the folder of its guests."""
 
 
-def report(conn: Connection, by: Offering, offers: Sequence[tuple[str, MemberSpec]], now: datetime) -> None:
+def report(conn: Connection, by: MemberOffer, offers: Sequence[tuple[str, MemberSpec]], now: datetime) -> None:
     """Store the offers of a service: (cluster, member)."""
     rows = [
         {
@@ -87,14 +87,14 @@ def offered(conn: Connection, host: str, name: str, cluster: str, now: datetime,
     return Offered(spec, row.machine, row.up, row.disks)
 
 
-def ask(conn: Connection, host: str, verb: str, said: Mapping[str, object], now: datetime, seconds: float) -> str:
+def add_order(conn: Connection, host: str, verb: str, said: Mapping[str, object], now: datetime, seconds: float) -> str:
     """Insert an order for a service, which may begin it for so many seconds; return its id."""
     until = now + timedelta(seconds=seconds)
     row = {"service_host": host, "verb": verb, "said": dict(said), "asked_at": now, "until": until}
     return str(conn.execute(insert(orders).values(row).returning(orders.c.id)).scalar_one())
 
 
-def look(conn: Connection, order_id: str) -> tuple[bool, bool, object, str | None]:
+def read_order(conn: Connection, order_id: str) -> tuple[bool, bool, object, str | None]:
     """Return of an order: begun, done, the answer, and the error."""
     own = orders.c
     query = select(own.begun_at.is_not(None), own.done_at.is_not(None), own.answer, own.error).where(own.id == order_id)

@@ -98,7 +98,7 @@ def add(conn: Connection, row: Mapping[str, object]) -> Volume:
     return Volume(*conn.execute(new.returning(*_COLUMNS)).one())
 
 
-def made(conn: Connection, volume_id: str) -> bool:
+def mark_available(conn: Connection, volume_id: str) -> bool:
     """Record that a volume was created; False if it was deleted, or is being deleted."""
     _change(conn, volumes.c.id == volume_id, volumes.c.status == CREATING, status=AVAILABLE)
     return conn.scalar(select(volumes.c.status).where(volumes.c.id == volume_id)) == AVAILABLE

@@ -29,7 +29,7 @@ class Locked(NamedTuple):
     """Pools whose rows another transaction holds."""
 
 
-class Lent(NamedTuple):
+class PoolCreation(NamedTuple):
     """A pool to be created: its project, the token of the caller, and the ids of its nodes."""
 
     pool: str
@@ -100,7 +100,7 @@ def occupied(conn: Connection, ids: Collection[int]) -> frozenset[int]:
     return frozenset(conn.scalars(_OCCUPIED, {"ids": list(ids)})) if ids else frozenset()
 
 
-def lend(conn: Connection, wanted: Sequence[Lent]) -> frozenset[str]:
+def lend(conn: Connection, wanted: Sequence[PoolCreation]) -> frozenset[str]:
     """Create the pools and move their nodes; return those whose token is not outdated. The nodes are locked."""
     if not wanted:
         return frozenset()

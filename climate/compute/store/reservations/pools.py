@@ -88,7 +88,7 @@ def put(conn: Connection, node_id: int, pool: str | None, token: int = 0) -> Non
     conn.execute(update(nodes).where(nodes.c.id == node_id).values(values))
 
 
-def make(conn: Connection, pool: str) -> bool:
+def ensure(conn: Connection, pool: str) -> bool:
     """Create a pool without owner unless it exists, and keep it; False if an ordinary aggregate has its name."""
     conn.execute(insert(aggregates).values(name=pool).on_conflict_do_nothing(index_elements=["name"]))
     kind = select(aggregates.c.kind).where(aggregates.c.name == pool)

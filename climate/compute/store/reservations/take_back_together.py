@@ -13,7 +13,7 @@ from climate.compute.store.reservations.lend_together import NodeRow
 from climate.compute.store.tables.nodes import aggregates
 
 
-class Taken(NamedTuple):
+class PoolDeletion(NamedTuple):
     """A pool to be deleted: the pool to which its nodes go, the token of the caller, and the ids of its nodes."""
 
     pool: str
@@ -75,7 +75,7 @@ def lock(conn: Connection, pools: Sequence[str], names: Sequence[str]) -> tuple[
     return fences, sorted(nodes, key=lambda one: (one.name, one.id))
 
 
-def take_back(conn: Connection, wanted: Sequence[Taken]) -> None:
+def take_back(conn: Connection, wanted: Sequence[PoolDeletion]) -> None:
     """Move the nodes that are in their pool to another one, or to none; fence all nodes, and delete the pools.
 
     The pools and nodes are locked.

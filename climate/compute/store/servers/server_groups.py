@@ -32,7 +32,7 @@ def insert(conn: Connection, name: str, owner: Mapping[str, str], policy: str, r
     return str(conn.execute(insert_into(server_groups).values(row).returning(server_groups.c.id)).scalar_one())
 
 
-def make(conn: Connection, group_id: str, name: str, owner: Mapping[str, str], policy: str) -> None:
+def ensure(conn: Connection, group_id: str, name: str, owner: Mapping[str, str], policy: str) -> None:
     """Insert a group of that id unless it exists. `owner`: project_id and user_id."""
     row = {"id": group_id, "name": name, "policy": policy, "rules": {}, **_owner(owner)}
     conn.execute(insert_into(server_groups).values(row).on_conflict_do_nothing(index_elements=["id"]))

@@ -35,7 +35,7 @@ _SETTLE = text("""
 
 
 @dataclass(frozen=True, slots=True)
-class Settled:
+class IdleServer:
     """A server without a task, as its row describes it."""
 
     id: str
@@ -60,14 +60,14 @@ class Finding:
     message: str
 
 
-def settled(conn: Connection, host: str, gone: str) -> list[Settled]:
+def settled(conn: Connection, host: str, gone: str) -> list[IdleServer]:
     """Return the servers of a service without a task; `gone`: the fault of those whose node disappeared."""
     own = servers.c
     is_lost = and_(own.status == ERROR, own.fault["message"].astext == gone)
     seen, node, lost = own.updated_at.label("seen"), nodes.c.name.label("node"), func.coalesce(is_lost, False)
     query = select(own.id, own.status, seen, node, lost.label("lost")).join(nodes, nodes.c.id == own.node_id)
     rows = conn.execute(query.where(nodes.c.service_host == host, own.task.is_(None)).order_by(own.id))
-    return [Settled(**row) for row in rows.mappings()]
+    return [IdleServer(**row) for row in rows.mappings()]
 
 
 def settle(conn: Connection, findings: Sequence[Finding], by: Mapping[str, str], now: datetime) -> set[str]:

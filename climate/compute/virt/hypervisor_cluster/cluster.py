@@ -16,7 +16,7 @@ from climate.compute.virt import Guest, State
 from climate.compute.virt.hypervisor_cluster.member import Member
 from climate.compute.virt.hypervisor_cluster.member_capacity import Limits, Room, Size, choose
 from climate.compute.virt.hypervisor_cluster.member_capacity import size_of as size_of_member
-from climate.compute.virt.hypervisor_cluster.server_placements import Entry, Ledger, Place, size_of
+from climate.compute.virt.hypervisor_cluster.server_placements import Entry, Place, ServerPlacements, size_of
 from climate.compute.virt.live_migrator import Limits as LiveLimits
 from climate.sealed_secrets import Vault
 
@@ -32,7 +32,7 @@ class Cluster:
 
     spec: NodeSpec
     members: Mapping[str, Member]
-    ledger: Ledger
+    ledger: ServerPlacements
     limits: Limits
     live_limits: LiveLimits = field(default_factory=LiveLimits)
     """Limits of live migrations between machines."""

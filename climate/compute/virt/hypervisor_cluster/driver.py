@@ -18,7 +18,7 @@ from climate.compute.virt.hypervisor_cluster import live_moves, periodic_tasks
 from climate.compute.virt.hypervisor_cluster.cluster import Cluster
 from climate.compute.virt.hypervisor_cluster.member import HERE, LocalMember, Member
 from climate.compute.virt.hypervisor_cluster.member_capacity import Limits
-from climate.compute.virt.hypervisor_cluster.server_placements import KEPT, Entry, Ledger
+from climate.compute.virt.hypervisor_cluster.server_placements import KEPT, Entry, ServerPlacements
 from climate.compute.virt.live_migrator import Limits as LiveLimits
 from climate.compute.virt.live_migrator import LiveMigrator
 from climate.sealed_secrets import Vault
@@ -142,26 +142,26 @@ class HypervisorClusterDriver:
 
     def stop(self, guest: Guest, *, kindly: bool = True) -> None:
         if self._entry(guest) is not None:
-            self._ask(guest, lambda driver, asked: driver.stop(asked, kindly=kindly), becomes=State.DEAD)
+            self._call_member(guest, lambda driver, asked: driver.stop(asked, kindly=kindly), becomes=State.DEAD)
 
     def pause(self, guest: Guest) -> None:
-        self._ask(guest, lambda driver, asked: driver.pause(asked), becomes=State.PAUSED)
+        self._call_member(guest, lambda driver, asked: driver.pause(asked), becomes=State.PAUSED)
 
     def unpause(self, guest: Guest) -> None:
-        self._ask(guest, lambda driver, asked: driver.unpause(asked), becomes=State.RUNNING)
+        self._call_member(guest, lambda driver, asked: driver.unpause(asked), becomes=State.RUNNING)
 
     def suspend(self, guest: Guest) -> None:
-        self._ask(guest, lambda driver, asked: driver.suspend(asked), becomes=State.SUSPENDED)
+        self._call_member(guest, lambda driver, asked: driver.suspend(asked), becomes=State.SUSPENDED)
 
     def resume(self, guest: Guest) -> None:
-        self._ask(guest, lambda driver, asked: driver.resume(asked), becomes=State.RUNNING, connected=True)
+        self._call_member(guest, lambda driver, asked: driver.resume(asked), becomes=State.RUNNING, connected=True)
 
     def rewire(self, guest: Guest) -> None:
         if self._entry(guest) is not None:
-            self._ask(guest, lambda driver, asked: driver.rewire(asked), connected=True)
+            self._call_member(guest, lambda driver, asked: driver.rewire(asked), connected=True)
 
     def snapshot(self, guest: Guest, target: Path) -> None:
-        self._ask(guest, lambda driver, asked: driver.snapshot(asked, target))
+        self._call_member(guest, lambda driver, asked: driver.snapshot(asked, target))
 
     @as_virt_error
     def delete(self, server_id: str) -> None:
@@ -208,10 +208,10 @@ class HypervisorClusterDriver:
                 entry = live_moves.rest(cluster, entry)
                 raise
             finally:
-                self._look(cluster, entry, member)
+                self._record_state(cluster, entry, member)
 
     @as_virt_error
-    def _ask(
+    def _call_member(
         self,
         guest: Guest,
         verb: Callable[[VirtDriver, Guest], None],
@@ -244,9 +244,9 @@ class HypervisorClusterDriver:
                 kept = entry.guest
                 if connected:
                     kept = replace(kept, interfaces=guest.interfaces, volumes=guest.volumes)
-                self._look(cluster, replace(entry, guest=kept), member)
+                self._record_state(cluster, replace(entry, guest=kept), member)
 
-    def _look(self, cluster: Cluster, entry: Entry, member: Member) -> None:
+    def _record_state(self, cluster: Cluster, entry: Entry, member: Member) -> None:
         """Record the state after a call, even if the call failed."""
         with suppress(VirtError):
             state = periodic_tasks.state_on(member, entry)
@@ -262,20 +262,20 @@ class HypervisorClusterDriver:
         return cluster
 
     def _cluster(self, node: str) -> Cluster | None:
-        return next((self._made(spec) for spec in self._specs() if spec.name == node), None)
+        return next((self._cluster_of(spec) for spec in self._specs() if spec.name == node), None)
 
     def _clusters(self) -> list[Cluster]:
-        return [self._made(spec) for spec in self._specs()]
+        return [self._cluster_of(spec) for spec in self._specs()]
 
     def _specs(self) -> list[NodeSpec]:
         return [spec for spec in self.read_nodes() if spec.driver == CLUSTER and spec.cluster is not None]
 
-    def _made(self, spec: NodeSpec) -> Cluster:
+    def _cluster_of(self, spec: NodeSpec) -> Cluster:
         named = spec.cluster.members if spec.cluster else ()
         members = {one.name: member for one in named if (member := self._member(spec, one)) is not None}
         kind = next((one.spec.driver for one in members.values()), "")
         members = {name: one for name, one in members.items() if one.spec.driver == kind}
-        ledger, limits = Ledger.of(self.home, spec.name), Limits.of(spec, self.defaults)
+        ledger, limits = ServerPlacements.of(self.home, spec.name), Limits.of(spec, self.defaults)
         return Cluster(spec, members, ledger, limits, self.live_limits, vault=self.vault)
 
     def _member(self, spec: NodeSpec, member: MemberSpec) -> Member | None:

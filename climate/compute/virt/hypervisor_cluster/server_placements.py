@@ -98,7 +98,7 @@ def size_of(guest: Guest) -> Size:
 
 
 @dataclass(frozen=True)
-class Ledger:
+class ServerPlacements:
     """Servers of one cluster, in `folder`."""
 
     folder: Path
@@ -106,9 +106,9 @@ class Ledger:
     """Unreadable files that were logged."""
 
     @staticmethod
-    def of(home: Path, cluster: str) -> "Ledger":
+    def of(home: Path, cluster: str) -> "ServerPlacements":
         """Return the ledger of the cluster of that name, below the home of its compute service."""
-        return Ledger(home / "clusters" / f"c-{quote(cluster, safe='')}")
+        return ServerPlacements(home / "clusters" / f"c-{quote(cluster, safe='')}")
 
     def entries(self) -> dict[str, Entry]:
         """Return all servers of the cluster by id; log and omit unreadable files."""
@@ -133,7 +133,7 @@ class Ledger:
     def put(self, entry: Entry) -> None:
         """Write an entry durably and atomically."""
         path = self._path(entry.guest.id)
-        self._make()
+        self._create_folder()
         draft = path.with_suffix(".new")
         with draft.open("w", encoding="utf-8") as file:
             json.dump(_written(entry), file)
@@ -161,7 +161,7 @@ class Ledger:
 
     @contextmanager
     def _lock(self, name: str, *, wait: bool = True) -> Iterator[bool]:
-        self._make()
+        self._create_folder()
         handle = os.open(self.folder / f"{name}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             try:
@@ -173,7 +173,7 @@ class Ledger:
         finally:
             os.close(handle)
 
-    def _make(self) -> None:
+    def _create_folder(self) -> None:
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
 
     def _path(self, server_id: str) -> Path:

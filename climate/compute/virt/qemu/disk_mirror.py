@@ -58,7 +58,7 @@ def under_way(ours: Monitor, nodes: Collection[str]) -> bool:
     return {_job_of(node) for node in nodes} <= _jobs(ours).keys()
 
 
-def look(ours: Monitor, nodes: Collection[str]) -> Copied:
+def progress(ours: Monitor, nodes: Collection[str]) -> Copied:
     """Return the progress of these disks' copies. Raise VirtError if one has ended."""
     jobs = _jobs(ours)
     wanted = [jobs.get(_job_of(node)) for node in nodes]

@@ -21,7 +21,7 @@ _FEATURES_AT = 72
 _DATA_ELSEWHERE = 1 << 2
 
 
-def make(program: str, image: Path | None, disk: Path, size_gb: int, seconds: float) -> None:
+def build(program: str, image: Path | None, disk: Path, size_gb: int, seconds: float) -> None:
     """Build a disk of the given size from an image, or empty, atomically; its folder is the guest's."""
     draft = disk.with_name(f"{disk.name}.new")
     if image is None:

@@ -38,7 +38,7 @@ from climate.compute.virt.qemu.command_line import (
     program_path,
 )
 from climate.compute.virt.qemu.live_migration import QemuMigrator
-from climate.compute.virt.qemu.migration_ports import Listening
+from climate.compute.virt.qemu.migration_ports import PortRange
 
 LOG, MEMORY = "qemu.log", "memory"
 QUIT_SECONDS = 5.0
@@ -69,7 +69,7 @@ class MachineOptions:
     """
 
     accel: str = AUTO
-    listening: Listening | None = None
+    listening: PortRange | None = None
     limits: Limits = field(default_factory=Limits)
 
 
@@ -91,7 +91,7 @@ class QemuDriver:
     """Seconds without an answer after which a QEMU counts as busy with another worker."""
     wired: bool = False
     """True if guests have tap devices; otherwise their interfaces are not connected."""
-    listening: Listening | None = None
+    listening: PortRange | None = None
     """Address for incoming live migrations; None: they are refused."""
 
     @property
@@ -267,7 +267,7 @@ class QemuDriver:
         if disk.exists():
             disks.grow(program_path(DISK_PROGRAM), disk, guest.disk_gb)
         else:
-            disks.make(program_path(DISK_PROGRAM), image_of(guest), disk, guest.disk_gb, self.work_seconds)
+            disks.build(program_path(DISK_PROGRAM), image_of(guest), disk, guest.disk_gb, self.work_seconds)
         network_devices.write_file(home, guest)
         if memory is None:  # a resumed guest has parts of its config drive in memory, so the drive must not change
             config_drive.write_disk(home, guest)

@@ -37,7 +37,7 @@ from climate.compute.virt.qemu.command_line import (
 )
 from climate.compute.virt.qemu.local_route import RouteOnOneMachine
 from climate.compute.virt.qemu.memory_transfer import Handover, Route
-from climate.compute.virt.qemu.migration_ports import SETTING, Listening
+from climate.compute.virt.qemu.migration_ports import SETTING, PortRange
 from climate.compute.virt.qemu.migration_tls import Credentials
 from climate.compute.virt.qemu.remote_route import RouteBetweenMachines
 
@@ -61,7 +61,7 @@ class QemuMigrator:
     homes: Homes
     accel: str
     seconds: float
-    listening: Listening | None = None
+    listening: PortRange | None = None
     """Address for guests of other machines; None: they are refused."""
 
     @as_virt_error

@@ -131,7 +131,7 @@ class Handover:
         ready = False
         while not ready:
             with qmp.connect(self.home, self.seconds) as ours:
-                disk = disk_mirror.look(ours, self.route.disks)
+                disk = disk_mirror.progress(ours, self.route.disks)
             ready = disk.ready
             self._obey(watch(Progress(disk_total=disk.total, disk_processed=disk.done, disk_remaining=disk.remaining)))
             in_time(deadline, self.limits.seconds)
@@ -148,7 +148,7 @@ class Handover:
             result = ours.ask("query-migrate")
             status = result.get("status", "none")
             is_copied = bool(self.route.disks) and status in _COPYING
-            disk = disk_mirror.look(ours, self.route.disks) if is_copied else disk_mirror.Copied()
+            disk = disk_mirror.progress(ours, self.route.disks) if is_copied else disk_mirror.Copied()
             if status == "pre-switchover":
                 self._finish_disks(ours)
         if status in _FAILED:

@@ -27,7 +27,7 @@ _IDLE_SECONDS, _PROBES = 10, 2
 
 
 @dataclass(frozen=True, slots=True)
-class Listening:
+class PortRange:
     """IP address of this machine, and a range of TCP ports; each arriving guest uses two."""
 
     address: str

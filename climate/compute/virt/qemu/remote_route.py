@@ -16,7 +16,7 @@ from climate.compute.errors import VirtError
 from climate.compute.virt.qemu import disk_mirror, migration_tls, qmp
 from climate.compute.virt.qemu.command_line import CONFIG_NODE, DISK_NODE
 from climate.compute.virt.qemu.memory_transfer import BEGUN, STEP_SECONDS, able
-from climate.compute.virt.qemu.migration_ports import Listening, connected
+from climate.compute.virt.qemu.migration_ports import PortRange, connected
 from climate.compute.virt.qemu.migration_tls import CLIENT, SERVER, Credentials
 
 OFFERED, ARRIVED = "offered", "arrived"
@@ -56,7 +56,7 @@ class RouteBetweenMachines:
         return self._says(BEGUN)
 
     def begin(self) -> None:
-        self._say(BEGUN)
+        self._announce(BEGUN)
 
     def copy_disks(self, ours: qmp.Monitor) -> None:
         for node in self.disks:
@@ -76,7 +76,7 @@ class RouteBetweenMachines:
 
     def arrived(self, deadline: float) -> None:
         """Record the confirmation of the target's QEMU, because the source's QEMU ends next."""
-        self._say(ARRIVED)
+        self._announce(ARRIVED)
 
     def go_on(self) -> None:
         if not self._says(ARRIVED):
@@ -93,14 +93,14 @@ class RouteBetweenMachines:
             return (self.home / name).read_text(encoding="ascii") == self.credentials.token
         return False
 
-    def _say(self, name: str) -> None:
+    def _announce(self, name: str) -> None:
         draft = self.home / f"{name}.new"
         draft.write_text(self.credentials.token, encoding="ascii")
         draft.replace(self.home / name)
 
 
 def open_ports(
-    monitor: qmp.Monitor, waits: Path, listening: Listening, own: Credentials, config: Path | None
+    monitor: qmp.Monitor, waits: Path, listening: PortRange, own: Credentials, config: Path | None
 ) -> Mapping[str, object]:
     """Let the waiting QEMU listen for memory and disks; return the addresses for `send`.
 

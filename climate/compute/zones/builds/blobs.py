@@ -53,7 +53,7 @@ class NoBlobKey(Conflict):
 
 
 @dataclass(frozen=True, slots=True)
-class Opened:
+class BlobContent:
     """Content of a blob."""
 
     item_id: str
@@ -94,7 +94,7 @@ class BlobKeys:
             for number, item in enumerate(items)
         ]
 
-    def open(self, zone_id: str, blob: object, now: datetime, *, late: bool = False) -> Opened:
+    def open(self, zone_id: str, blob: object, now: datetime, *, late: bool = False) -> BlobContent:
         """Return the content of a blob of this zone. Raise InvalidBlob for others, and for an expired one unless
         `late`.
         """
@@ -106,7 +106,7 @@ class BlobKeys:
         if age < -SKEW_SECONDS:
             raise InvalidBlob("it is from the future")
         until = datetime.fromtimestamp(content["issued"] + self.seconds, UTC)
-        return Opened(f"{content['plan']}.{content['number']}", until, content["item"])
+        return BlobContent(f"{content['plan']}.{content['number']}", until, content["item"])
 
     def _content(self, zone_id: str, sealed: bytes) -> dict[str, Any]:
         nonce, text = sealed[1 : 1 + _NONCE], sealed[1 + _NONCE :]

@@ -39,7 +39,7 @@ class Order:
 
 
 @dataclass(frozen=True, slots=True)
-class Built:
+class ServerBuilt:
     """Outcome: the child has built the server."""
 
     server_id: str
@@ -59,7 +59,7 @@ class Unknown:
     reason: str
 
 
-Outcome = Built | Refused | Unknown
+Outcome = ServerBuilt | Refused | Unknown
 
 
 def request_for(order: Order, request: BootRequest, image: str | None, chain: ZoneChain = FROM_USER) -> ChildRequest:
@@ -107,7 +107,9 @@ def outcome(answer: ChildAnswer | ChildError, *, repeated: bool) -> Outcome:
     if answer.is_good:
         server = answer.body.get("server") if isinstance(answer.body, dict) else None
         server_id = server.get("id") if isinstance(server, dict) else None
-        return Built(server_id) if isinstance(server_id, str) and is_id(server_id) else Unknown("it names no server")
+        return (
+            ServerBuilt(server_id) if isinstance(server_id, str) and is_id(server_id) else Unknown("it names no server")
+        )
     if 400 <= answer.status < 500 and answer.status != 429:
         return Refused(message(answer))
     return Unknown(message(answer))

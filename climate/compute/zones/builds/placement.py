@@ -20,8 +20,8 @@ from climate.compute.servers.create import Offered
 from climate.compute.store.zones import child_zones, offers, servers
 from climate.compute.zones import routing
 from climate.compute.zones.builds import plan, request_spec
-from climate.compute.zones.builds.blobs import InvalidBlob, Opened
-from climate.compute.zones.builds.orders import Built, Order, Outcome, Refused, not_sent, outcome, request_for
+from climate.compute.zones.builds.blobs import BlobContent, InvalidBlob
+from climate.compute.zones.builds.orders import Order, Outcome, Refused, ServerBuilt, not_sent, outcome, request_for
 from climate.compute.zones.builds.plan import ChildItem, LocalItem
 from climate.compute.zones.client import ChildError, ChildRequest
 from climate.compute.zones.models import ChildZone, Parts, ZoneChain
@@ -47,7 +47,7 @@ class Placed:
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class ChildRoute:
     """Route from this zone to its children."""
 
     chain: ZoneChain
@@ -55,7 +55,7 @@ class Way:
     """Parts of the request's reservations in child zones."""
 
 
-def place(compute: Compute, request: BootRequest, order: Order, way: Way, make: Make) -> str:
+def place(compute: Compute, request: BootRequest, order: Order, way: ChildRoute, make: Make) -> str:
     """Return the id of the server of an order, created on the offered node or by the offering child.
 
     A repeated order returns its server. Raise InvalidBlob, NoValidHost if the offer is no longer valid, ZoneUnavailable
@@ -76,10 +76,12 @@ def place(compute: Compute, request: BootRequest, order: Order, way: Way, make: 
     item = plan.read(opened.item)
     if isinstance(item, ChildItem):
         return _forwarded(compute, request, replace(order, blob=item.child_blob), (item, opened, way))
-    return _made(compute, request, order, (item, opened, make))
+    return _create_server(compute, request, order, (item, opened, make))
 
 
-def _made(compute: Compute, request: BootRequest, order: Order, what: tuple[LocalItem, Opened, Make]) -> str:
+def _create_server(
+    compute: Compute, request: BootRequest, order: Order, what: tuple[LocalItem, BlobContent, Make]
+) -> str:
     """Return the id of the server, created on the offered node."""
     item, opened, make = what
 
@@ -107,7 +109,9 @@ def _of_first(compute: Compute, request: BootRequest, order: Order) -> str:
     return result.server_id
 
 
-def _forwarded(compute: Compute, request: BootRequest, order: Order, what: tuple[ChildItem, Opened, Way]) -> str:
+def _forwarded(
+    compute: Compute, request: BootRequest, order: Order, what: tuple[ChildItem, BlobContent, ChildRoute]
+) -> str:
     """Return the id of the server, created by the child of the offer."""
     item, opened, way = what
     with compute.engine.begin() as conn:
@@ -123,7 +127,7 @@ def _forwarded(compute: Compute, request: BootRequest, order: Order, what: tuple
         image = request_spec.image_name(conn, request.image_id)
         theirs = request_spec.in_child(request_spec.with_key(conn, request), way.parts, zone.id)
     (answer,) = send_all(compute, [(zone, request_for(order, theirs, image, way.chain))], repeated=repeated)
-    if isinstance(answer, Built):
+    if isinstance(answer, ServerBuilt):
         with compute.engine.begin() as conn:
             offers.settle(conn, opened.item_id, answer.server_id)
             servers.add(conn, owned(request, order, Placed(answer.server_id, zone.id)))
@@ -148,7 +152,7 @@ def send_all(compute: Compute, requests: Sequence[tuple[ChildZone, ChildRequest]
         return [not_sent(str(sealed_for_good), repeated=repeated) for _ in requests]
     if compute.zones.client is None:
         return [not_sent("This zone does not talk to others", repeated=repeated) for _ in requests]
-    answers = routing.ask(compute, [(opened[zone.id], request) for zone, request in requests])
+    answers = routing.send(compute, [(opened[zone.id], request) for zone, request in requests])
     for (zone, _), answer in zip(requests, answers, strict=True):
         if isinstance(answer, ChildError):
             log.warning("child zone did not accept an order", zone=zone.id, reason=str(answer))
@@ -169,7 +173,7 @@ def owned(request: BootRequest, order: Order, placed: Placed) -> Mapping[str, ob
     }
 
 
-def _row(request: BootRequest, order: Order, opened: Opened) -> dict[str, object]:
+def _row(request: BootRequest, order: Order, opened: BlobContent) -> dict[str, object]:
     return {
         "item_id": opened.item_id,
         "project_id": request.project_id,

@@ -24,7 +24,7 @@ from climate.compute.store.zones import child_zones, servers
 from climate.compute.store.zones.builds import SENT, Build, Item
 from climate.compute.zones.builds import placement, request_spec, selection
 from climate.compute.zones.builds.builds import claim_seconds, number_name, parts_of
-from climate.compute.zones.builds.orders import Built, Order, Outcome, Refused, Unknown, request_for
+from climate.compute.zones.builds.orders import Order, Outcome, Refused, ServerBuilt, Unknown, request_for
 from climate.compute.zones.builds.placement import Placed
 from climate.compute.zones.builds.plan import ChildItem, LocalItem, PlanItem
 from climate.compute.zones.builds.selection import PlanRequest, Selection
@@ -263,7 +263,7 @@ def _record_outcomes(
 ) -> None:
     """Record the servers that were built; those that were refused are open again, with the reasons for their owner."""
     zones = {number: zone for number, zone, _ in orders}
-    built = {number: outcome.server_id for number, outcome in outcomes.items() if isinstance(outcome, Built)}
+    built = {number: outcome.server_id for number, outcome in outcomes.items() if isinstance(outcome, ServerBuilt)}
     refused = {number: outcome.reason for number, outcome in outcomes.items() if isinstance(outcome, Refused)}
     with work.compute.engine.begin() as conn:
         work.check(conn)
@@ -290,14 +290,14 @@ def _boot_here(work: _Work, numbers: Sequence[int], destination: str | None) -> 
     except (BadRequest, Conflict) as refused:
         work.failed(f"this zone: {refused}")
         return {number: Refused(str(refused)) for number in numbers}
-    built: dict[int, Outcome] = {server.launch_index: Built(server.id) for server in made}
+    built: dict[int, Outcome] = {server.launch_index: ServerBuilt(server.id) for server in made}
     return {number: built.get(number) or Refused("no room is left") for number in numbers}
 
 
 def _decide(work: _Work, chosen: Selection) -> None:
     """Record the answers of all zones, as an explanation of the placement."""
     trail: dict[str, object] = {key: value for key, value in chosen.trail.items() if key not in ("picks", "more_picks")}
-    trail |= {"zones": selection.plain(chosen.reports), "plan": [_told(item) for item in chosen.plan[:PLANNED]]}
+    trail |= {"zones": selection.plain(chosen.reports), "plan": [_report_entry(item) for item in chosen.plan[:PLANNED]]}
     with work.compute.engine.begin() as conn:
         work.check(conn)
         now = work.compute.now(conn)
@@ -305,7 +305,7 @@ def _decide(work: _Work, chosen: Selection) -> None:
         rows.report(conn, work.build.id, {**work.build.report, "zones": trail["zones"]})
 
 
-def _told(item: PlanItem) -> Mapping[str, object]:
+def _report_entry(item: PlanItem) -> Mapping[str, object]:
     if isinstance(item, ChildItem):
         return {"weight": item.weight, "raw_weight": item.raw_weight, "zone_id": item.child_zone}
     return {"weight": item.weight, "host": item.hostname, "node": item.nodename}

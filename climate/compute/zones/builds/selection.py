@@ -107,7 +107,7 @@ def select(compute: Compute, wanted: PlanRequest) -> Selection:
     with _read_only(compute) as conn:
         children = Children() if reason else chosen(compute, conn, wanted.parts)
     with ThreadPoolExecutor(max_workers=1) as pool:
-        asking = pool.submit(_ask, compute, children.asked, wanted)
+        asking = pool.submit(_request_offers, compute, children.asked, wanted)
         local, own, trail = _local(compute, wanted.request)
         answered = asking.result()
     plan = merged(local, [items for items, _ in answered])
@@ -191,7 +191,7 @@ def _local(compute: Compute, request: BootRequest) -> tuple[list[LocalItem], Zon
     return items, ZoneReport(reason=reason, offered=len(items)), plan.trail
 
 
-def _ask(
+def _request_offers(
     compute: Compute, children: Sequence[ChildZone], wanted: PlanRequest
 ) -> list[tuple[list[ChildItem], ZoneReport]]:
     """Return the offers of children, in their order."""
@@ -200,7 +200,7 @@ def _ask(
     asked = [
         (zone, ChildRequest("POST", "/zones/select", _spec_for(zone, wanted), chain=wanted.chain)) for zone in children
     ]
-    answers = routing.ask(compute, asked)
+    answers = routing.send(compute, asked)
     return [_offered(zone, answer, wanted) for zone, answer in zip(children, answers, strict=True)]
 
 

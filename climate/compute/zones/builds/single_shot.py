@@ -25,14 +25,14 @@ log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class FirstServer:
     """First server of a request, and the reservation id of all its servers."""
 
     server_id: str
     reservation_id: str
 
 
-def boot(compute: Compute, request: BootRequest, chain: ZoneChain = FROM_USER, parts: Parts = NO_PARTS) -> Made:
+def boot(compute: Compute, request: BootRequest, chain: ZoneChain = FROM_USER, parts: Parts = NO_PARTS) -> FirstServer:
     """Boot servers here, or over the tree if no node of this zone has room.
 
     `parts`: the parts of its reservations in child zones. The servers use the local hosts if all fit there, else local
@@ -49,7 +49,7 @@ def boot(compute: Compute, request: BootRequest, chain: ZoneChain = FROM_USER, p
         if not _may_leave(compute, chain):
             return _first(compute_boot.boot(compute, request))
     made = _over_tree(compute, request, parts)
-    if isinstance(made, Made):
+    if isinstance(made, FirstServer):
         return made
     also = made.build.fault or ""
     if made.placed:
@@ -58,7 +58,9 @@ def boot(compute: Compute, request: BootRequest, chain: ZoneChain = FROM_USER, p
     return _first(compute_boot.boot(compute, request, build_id=made.build.reservation_id, also=also))
 
 
-def reserve(compute: Compute, request: BootRequest, here: Callable[[], Server], chain: ZoneChain = FROM_USER) -> Made:
+def reserve(
+    compute: Compute, request: BootRequest, here: Callable[[], Server], chain: ZoneChain = FROM_USER
+) -> FirstServer:
     """Reserve one server by `here`, or in a child zone, which creates its lease, if no node of this zone has room."""
     try:
         return _first([here()])
@@ -66,7 +68,7 @@ def reserve(compute: Compute, request: BootRequest, here: Callable[[], Server], 
         if request_spec.stays(request) or not _may_leave(compute, chain):
             raise
         made = _over_tree(compute, request)
-        if isinstance(made, Made):
+        if isinstance(made, FirstServer):
             return made
         raise
 
@@ -87,14 +89,14 @@ def _may_leave(compute: Compute, chain: ZoneChain) -> bool:
         return chain == FROM_USER and bool(child_zones.listed(conn))
 
 
-def _over_tree(compute: Compute, request: BootRequest, parts: Parts = NO_PARTS) -> Made | BuildState:
+def _over_tree(compute: Compute, request: BootRequest, parts: Parts = NO_PARTS) -> FirstServer | BuildState:
     """Return the first server of a build over the tree, or the build if fewer than `least` were placed."""
     worker = str(uuid4())
     build = builds.create(compute, request, worker=worker, parts=parts)
     provisioning.run(compute, build.id, worker)
     state = builds.get(compute, build.reservation_id, request.project_id)
     if state.placed and len(state.placed) + state.unknown >= request.least:
-        return Made(state.placed[0].server_id or "", build.reservation_id)
+        return FirstServer(state.placed[0].server_id or "", build.reservation_id)
     if state.unknown:
         raise ZoneUnavailable(
             f"A child zone has not confirmed whether it built the server; build {build.reservation_id} continues"
@@ -109,12 +111,12 @@ def _take_back(compute: Compute, request: BootRequest, state: BuildState) -> Non
         server_id = item.server_id or ""
         try:
             if item.zone_id is None:
-                server_operations.ask(compute, Requester(server_id, None, by), DELETE)
+                server_operations.request_task(compute, Requester(server_id, None, by), DELETE)
             else:
                 routing.forward(compute, server_id, ChildRequest("DELETE", f"/servers/{server_id}"), None)
         except ComputeError as error:
             log.warning("server of a cancelled build not deleted", server_id=server_id, reason=str(error))
 
 
-def _first(servers: list[Server]) -> Made:
-    return Made(servers[0].id, servers[0].build_id)
+def _first(servers: list[Server]) -> FirstServer:
+    return FirstServer(servers[0].id, servers[0].build_id)

@@ -51,10 +51,10 @@ def base(api_url: str) -> str:
 
 def is_same(one: str, other: str) -> bool:
     """Return whether two URLs have the same base: case of scheme and host, and default ports, do not matter."""
-    return _spelled(one) == _spelled(other)
+    return _normalized(one) == _normalized(other)
 
 
-def _spelled(api_url: str) -> str:
+def _normalized(api_url: str) -> str:
     """Return the base URL in lower case without a default port."""
     return str(httpx.URL(str(httpx.URL(base(api_url)))))
 

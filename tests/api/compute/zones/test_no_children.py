@@ -18,7 +18,7 @@ from tests.compute.zones.tree import LATEST, C, Tree, Zone
 from tests.flask_apps import app_of
 from tests.identity.identity_factory import Asker
 from workers.poller import Poller
-from workers.work_listener import News
+from workers.work_listener import PendingKinds
 
 __all__ = ["lone", "standing"]
 
@@ -89,7 +89,7 @@ def test_server_that_is_nowhere_costs_one_statement_more(lone: Tree) -> None:
 @pytest.fixture
 def poller(lone: Tree) -> Poller:
     """A poller that has looked once for what there was before it."""
-    made = Poller(lone["parent"].deployment, None, news=News())  # type: ignore[arg-type]
+    made = Poller(lone["parent"].deployment, None, news=PendingKinds())  # type: ignore[arg-type]
     made._wake_for_builds()
     made.poll_zones()
     return made

@@ -95,7 +95,7 @@ def test_ce_16_child_with_most_room_boots_the_servers_with_the_given_ids(cells: 
 
 
 def test_guest_of_a_cell_reads_what_was_asked_of_the_top(cells: Tree) -> None:
-    public, other = keypair.make("top").public, keypair.make("leaf").public
+    public, other = keypair.generate("top").public, keypair.generate("leaf").public
     for name, key in (("top", public), ("leaf", other)):
         with cells[name].engine.begin() as conn:
             keypairs.add(conn, "dora", "laptop", key, keypair.fingerprint(key))
@@ -112,7 +112,7 @@ def test_guest_of_a_cell_reads_what_was_asked_of_the_top(cells: Tree) -> None:
 
 
 def test_build_of_an_earlier_release_has_no_key_of_the_cell(cells: Tree) -> None:
-    public = keypair.make("leaf").public
+    public = keypair.generate("leaf").public
     with cells["leaf"].engine.begin() as conn:
         keypairs.add(conn, "dora", "laptop", public, keypair.fingerprint(public))
     ids = ("c11a7e00-0000-4000-8000-0000000000ab",)

@@ -58,7 +58,7 @@ def test_answer_in_the_name_of_another_cell_is_dropped(
 ) -> None:
     cells.handlers = HANDLERS
     top = cells["top"]
-    asked = collecting.ask(top, "name", {}, seconds=600)
+    asked = collecting.broadcast_call(top, "name", {}, seconds=600)
     inbox.receive(top, cells.transport, [answer_of_left(cells, asked.uuid, cell_name, routing_path)])
     cells.settle()
     said = capsys.readouterr().out
@@ -73,7 +73,7 @@ def test_answer_in_the_name_of_another_cell_is_dropped(
 
 def test_first_answer_of_a_cell_counts(cells: Tree) -> None:
     top = cells["top"]
-    asked = collecting.ask(top, "name", {}, seconds=600)
+    asked = collecting.broadcast_call(top, "name", {}, seconds=600)
     with top.engine.begin() as conn:
         for value in ("first", "second"):
             body = Response("top!left", value).body()

@@ -14,7 +14,7 @@ from climate.compute.cells.messaging.messages import TARGETED, UP, Message
 from climate.compute.cells.messaging.transport import Envelope
 from climate.compute.store.cells import direct_sends
 from climate.compute.store.cells.direct_sends import Outgoing
-from climate.compute.store.cells.messages import MOST_UNCONFIRMED, Arrived
+from climate.compute.store.cells.messages import MOST_UNCONFIRMED, ReceivedMessage
 from tests.compute.cells.hands import Hands, statements_of
 from tests.compute.cells.tree import Tree
 
@@ -186,7 +186,7 @@ def test_message_that_is_sent_on_costs_one_statement(cells: Tree, hands: Hands) 
 
 
 def test_response_costs_one_statement_where_it_is_awaited(cells: Tree, hands: Hands) -> None:
-    asked = messaging.ask(cells["right"], "right!leaf", "note", {"number": 1}, 60)
+    asked = messaging.start_call(cells["right"], "right!leaf", "note", {"number": 1}, 60)
     outbox.send(cells["right"], cells.transport, "leaf")
     inbox.receive(cells["leaf"], cells.transport, cells.transport.receive("leaf"))
     inbox.work(cells["leaf"], cells.handlers, TARGETED)
@@ -201,8 +201,8 @@ def test_response_costs_one_statement_where_it_is_awaited(cells: Tree, hands: Ha
 
 @pytest.mark.parametrize("body", ['"', "\\", '{"a": "b\\"c", "d": [1, null]}', "a,b}{", "NULL", "", " ü\n\t'x'"])
 def test_text_of_a_message_is_stored_as_it_is(cells: Tree, body: str) -> None:
-    arrived = Arrived("top", str(uuid4()), TARGETED, body, attempts=1, waits=120.0)
-    unread = Arrived("top", str(uuid4()), TARGETED, body, waits=None)
+    arrived = ReceivedMessage("top", str(uuid4()), TARGETED, body, attempts=1, waits=120.0)
+    unread = ReceivedMessage("top", str(uuid4()), TARGETED, body, waits=None)
     because = ("top", arrived.delivery)
     going = [Outgoing("leaf", TARGETED, body, str(uuid4()), because, taken) for taken in (True, False)]
     with cells["right"].engine.begin() as conn:

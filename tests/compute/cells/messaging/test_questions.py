@@ -52,7 +52,7 @@ def hands(cells: Tree, calls: Calls) -> dict[str, Hands]:
 
 
 def ask(cells: Tree, method: str, target: str = LEAF, number: int = 1) -> str:
-    return send.ask(cells["top"], target, method, {"number": number}, 60)
+    return send.start_call(cells["top"], target, method, {"number": number}, 60)
 
 
 def sent(cells: Tree, name: str, to: str) -> list[Envelope]:

@@ -151,7 +151,7 @@ def test_call_raises_what_the_method_raises(cells: Tree, seen: Seen) -> None:
 
 
 def test_ce_10_call_times_out_and_the_late_response_is_dropped(cells: Tree, seen: Seen) -> None:
-    uuid = send.ask(cells["top"], LEAF, "note", {}, 60)
+    uuid = send.start_call(cells["top"], LEAF, "note", {}, 60)
     with pytest.raises(CellTimeout, match="Timeout waiting for response from cell"):
         send.wait(cells["top"], uuid, 0.01)
     cells.settle()

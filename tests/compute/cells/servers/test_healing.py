@@ -76,7 +76,7 @@ def test_ce_22_the_top_cell_reports_nothing(cells: ServerTree) -> None:
 
 def test_servers_that_are_gone_are_reported_as_gone(cells: ServerTree) -> None:
     server = cells.boot()
-    actions.ask(cells.leaf.compute, server.id, DELETE)
+    actions.request_task(cells.leaf.compute, server.id, DELETE)
     cells.leaf.settle()
     methods.report_changes(cells.leaf.compute)
     with cells.leaf.compute.engine.begin() as conn:
@@ -89,7 +89,7 @@ def test_servers_that_are_gone_are_reported_as_gone(cells: ServerTree) -> None:
 
 def test_a_lost_report_is_healed(cells: ServerTree) -> None:
     server = cells.boot()
-    actions.ask(cells.leaf.compute, server.id, STOP)
+    actions.request_task(cells.leaf.compute, server.id, STOP)
     cells.leaf.settle()
     lose(cells)
     cells.settle()
@@ -114,7 +114,7 @@ def test_sync_instances_has_each_cell_report_what_was_asked_for(
     cells: ServerTree, wanted: dict[str, str], *, healed: bool
 ) -> None:
     server = cells.boot()
-    actions.ask(cells.leaf.compute, server.id, STOP)
+    actions.request_task(cells.leaf.compute, server.id, STOP)
     cells.leaf.settle()
     lose(cells)
     with cells.top.engine.begin() as conn:
@@ -126,7 +126,7 @@ def test_sync_instances_has_each_cell_report_what_was_asked_for(
 def test_a_cell_that_lost_its_versions_is_believed_all_the_same(cells: ServerTree) -> None:
     server = cells.boot()
     forget(cells)
-    actions.ask(cells.leaf.compute, server.id, STOP)
+    actions.request_task(cells.leaf.compute, server.id, STOP)
     cells.leaf.settle()
     cells.settle()
     assert cells.seen(server.id).status == "SHUTOFF"
@@ -134,7 +134,7 @@ def test_a_cell_that_lost_its_versions_is_believed_all_the_same(cells: ServerTre
 
 def test_what_was_deleted_long_ago_is_forgotten_in_both_cells(cells: ServerTree) -> None:
     server = cells.boot()
-    actions.ask(cells.leaf.compute, server.id, DELETE)
+    actions.request_task(cells.leaf.compute, server.id, DELETE)
     cells.leaf.settle()
     cells.settle()
     leaf, top = cells.leaf.compute, cells.top

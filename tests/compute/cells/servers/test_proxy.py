@@ -82,7 +82,7 @@ def test_each_task_is_done_in_the_cell(cells: ServerTree) -> None:
         (STOP, "SHUTOFF"),
         (REBOOT_HARD, "ACTIVE"),
     ):
-        proxy.ask(cells.top, who(server), task)
+        proxy.request_task(cells.top, who(server), task)
         assert cells.seen(server.id).task == task
         assert cells.leaf.look(server.id).task is None
         cells.settle()
@@ -93,19 +93,19 @@ def test_each_task_is_done_in_the_cell(cells: ServerTree) -> None:
 def test_what_the_state_does_not_allow_is_refused_at_the_top(cells: ServerTree) -> None:
     server = cells.boot()
     with pytest.raises(Conflict, match="vm_state active"):
-        proxy.ask(cells.top, who(server), START)
-    proxy.ask(cells.top, who(server), STOP)
+        proxy.request_task(cells.top, who(server), START)
+    proxy.request_task(cells.top, who(server), STOP)
     with pytest.raises(Busy, match="powering-off"):
-        proxy.ask(cells.top, who(server), PAUSE)
-    proxy.ask(cells.top, who(server), STOP)
+        proxy.request_task(cells.top, who(server), PAUSE)
+    proxy.request_task(cells.top, who(server), STOP)
     cells.settle()
     with pytest.raises(NotFound):
-        proxy.ask(cells.top, who(server, "another"), STOP)
+        proxy.request_task(cells.top, who(server, "another"), STOP)
 
 
 def test_a_server_is_deleted_in_its_cell_and_then_at_the_top(cells: ServerTree) -> None:
     server = cells.boot()
-    proxy.ask(cells.top, who(server), DELETE)
+    proxy.request_task(cells.top, who(server), DELETE)
     assert cells.seen(server.id).task == DELETE
     cells.settle()
     assert cells.at_top(server.id) is None
@@ -120,7 +120,7 @@ def test_words_metadata_and_lock_are_kept_at_the_top_and_sent_to_the_cell(cells:
     assert proxy.set_metadata(cells.top, who(server), lambda there: {**there, "b": "2"}) == {"a": "1", "b": "2"}
     proxy.lock(cells.top, who(server), "mine")
     with pytest.raises(Conflict, match="is locked"):
-        proxy.ask(cells.top, who(server), STOP)
+        proxy.request_task(cells.top, who(server), STOP)
     cells.settle()
     for found in (cells.seen(server.id), cells.leaf.look(server.id)):
         assert (found.name, found.description, found.metadata) == ("other", "d", {"a": "1", "b": "2"})
@@ -137,7 +137,7 @@ def test_a_server_is_resized_confirmed_and_reverted_in_its_cell(cells: ServerTre
     server = cells.boot()
     with pytest.raises(BadRequest, match="already"):
         proxy.resize(cells.top, who(server), TINY)
-    for last in (proxy.confirm, lambda compute, asks: proxy.ask(compute, asks, REVERT)):
+    for last in (proxy.confirm, lambda compute, asks: proxy.request_task(compute, asks, REVERT)):
         proxy.resize(cells.top, who(server), HALF)
         cells.settle()
         assert cells.seen(server.id).status == "VERIFY_RESIZE"
@@ -184,7 +184,7 @@ def test_shelving_and_rebuilding_are_done_in_the_cell(cells: ServerTree) -> None
 
 def test_rebuild_brings_the_key_pair_and_the_user_data_to_the_cell(cells: ServerTree) -> None:
     server, image = cells.boot(), shared_image(cells)
-    public = keypair.make("top").public
+    public = keypair.generate("top").public
     with cells.top.engine.begin() as conn:
         keypairs.add(conn, server.user_id, "laptop", public, "")
     rebuild(cells, server, image, key_name="laptop", user_data="ZWNobw==")
@@ -307,9 +307,9 @@ def test_a_server_that_its_cell_does_not_have_is_destroyed_at_the_top(cells: Ser
 @pytest.mark.parametrize("late", [1, 2])
 def test_a_command_that_comes_again_or_too_late_is_not_run(cells: ServerTree, late: int) -> None:
     server = cells.boot()
-    proxy.ask(cells.top, who(server), STOP)
+    proxy.request_task(cells.top, who(server), STOP)
     cells.settle()
-    proxy.ask(cells.top, who(server), START)
+    proxy.request_task(cells.top, who(server), START)
     cells.settle()
     order = methods.order_of(server.id, "stop", {}, who(server).by, late)
     with cells.running(), pytest.raises(Conflict, match="was run"):
@@ -320,8 +320,8 @@ def test_a_command_that_comes_again_or_too_late_is_not_run(cells: ServerTree, la
 
 def test_a_report_from_before_a_command_does_not_hide_its_task(cells: ServerTree) -> None:
     server = cells.boot()
-    actions.ask(cells.leaf.compute, server.id, PAUSE)
-    proxy.ask(cells.top, who(server), STOP)
+    actions.request_task(cells.leaf.compute, server.id, PAUSE)
+    proxy.request_task(cells.top, who(server), STOP)
     methods.report_changes(cells.leaf.compute)
     report = replace(cells.leaf.look(server.id))
     cells.leaf.settle()
@@ -345,7 +345,7 @@ def test_nothing_but_deleting_is_done_while_the_cell_is_not_known(cells: ServerT
     server = begun(cells)[0]
     assert (cells.seen(server.id).status, cells.seen(server.id).task) == ("BUILD", "scheduling")
     with pytest.raises(Conflict, match="building"):
-        proxy.ask(cells.top, who(server), STOP)
+        proxy.request_task(cells.top, who(server), STOP)
     with pytest.raises(InstanceUnknownCell, match=f"Cell is not known for instance {server.id}"):
         proxy.console(cells.top, who(server), None)
     assert proxy.describe(cells.top, who(server), {"name": "other"}).name == "other"
@@ -404,7 +404,7 @@ def test_a_build_that_no_cell_takes_ends_in_error_unless_a_cell_reports_it(cells
     assert cells.seen(taken.id).status == "ACTIVE"
     found = cells.seen(lost.id)
     assert (found.status, (found.fault or {})["message"]) == ("ERROR", "No cells available")
-    proxy.ask(cells.top, who(found), DELETE)
+    proxy.request_task(cells.top, who(found), DELETE)
     assert cells.at_top(lost.id) is None
 
 
@@ -454,8 +454,8 @@ def test_lists_at_the_top_take_the_filters_of_lists(cells: ServerTree) -> None:
     cells.leaf.boot_one(name="s")
     stopped = cells.boot(name="t", flavor=HALF)
     gone = cells.boot(name="gone")
-    proxy.ask(cells.top, who(gone), DELETE)
-    proxy.ask(cells.top, who(stopped), STOP)
+    proxy.request_task(cells.top, who(gone), DELETE)
+    proxy.request_task(cells.top, who(stopped), STOP)
     cells.tree.places["right"].boot_one(name="u")
     cells.settle()
     everything = server_operations.listed(cells.top, Listing())
@@ -481,7 +481,7 @@ def test_lists_at_the_top_have_pages_and_orders(cells: ServerTree) -> None:
 
 def test_tombstones_are_forgotten_after_a_while(cells: ServerTree) -> None:
     server = cells.boot()
-    proxy.ask(cells.top, who(server), DELETE)
+    proxy.request_task(cells.top, who(server), DELETE)
     cells.settle()
     with cells.top.engine.begin() as conn:
         now = cells.top.now(conn)

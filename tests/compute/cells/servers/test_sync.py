@@ -116,9 +116,9 @@ def test_a_boot_reaches_the_top_with_its_addresses_and_cell(line: Line) -> None:
 @pytest.mark.parametrize(
     "change",
     [
-        lambda here, server: actions.ask(here.compute, server.id, STOP),
+        lambda here, server: actions.request_task(here.compute, server.id, STOP),
         lambda here, server: here.settle(),
-        lambda here, server: actions.ask(here.compute, server.id, PAUSE),
+        lambda here, server: actions.request_task(here.compute, server.id, PAUSE),
     ],
     ids=["stop", "settled", "pause"],
 )
@@ -168,7 +168,7 @@ def test_a_deleted_server_is_not_revived_by_late_reports(line: Line) -> None:
     while line.report():
         pass
     late = list(line.sent)
-    actions.ask(line.child.compute, server.id, DELETE)
+    actions.request_task(line.child.compute, server.id, DELETE)
     line.child.settle()
     line.flush()
     assert line.at_top(server.id) is None
@@ -261,7 +261,7 @@ def test_an_unusable_report_is_left_out_and_the_others_are_stored(line: Line, wr
     line.sent.clear()
     bad = {**given, "id": str(uuid4()), **wrong}
     assert line.deliver(sync.UPDATE, {"instances": [bad, None, 7, given]}) == {server.id}
-    actions.ask(line.child.compute, server.id, DELETE)
+    actions.request_task(line.child.compute, server.id, DELETE)
     line.child.settle()
 
 
@@ -314,7 +314,7 @@ def test_many_changes_of_one_server_are_one_report(line: Line) -> None:
     server = line.child.boot_one()
     line.flush()
     for task in (STOP, START, PAUSE, UNPAUSE):
-        actions.ask(line.child.compute, server.id, task)
+        actions.request_task(line.child.compute, server.id, task)
         line.child.settle()
     assert line.report() == 1
     assert len(line.sent) == 1
@@ -336,7 +336,7 @@ def test_large_reports_are_sent_in_parts(line: Line, keys: int, messages: int, m
     assert len(line.sent) == messages
     assert {len(one["metadata"]) for _, kwargs in line.sent for one in kwargs["instances"]} == {metadata}
     for server in made:
-        actions.ask(line.child.compute, server.id, DELETE)
+        actions.request_task(line.child.compute, server.id, DELETE)
     line.child.settle()
 
 
@@ -375,7 +375,7 @@ def _clear(line: Line) -> None:
     with line.child.compute.engine.connect() as conn:
         left = list(conn.execute(text("SELECT id::text FROM compute_servers")).scalars())
     for server_id in left:
-        actions.ask(line.child.compute, server_id, DELETE)
+        actions.request_task(line.child.compute, server_id, DELETE)
     line.child.settle()
     line.flush()
 
@@ -390,7 +390,7 @@ def _live(line: Line, server_id: str, step: str) -> None:
             if step == "rename":
                 properties.describe(line.child.compute, server_id, {"name": "again"})
             else:
-                actions.ask(line.child.compute, server_id, step)
+                actions.request_task(line.child.compute, server_id, step)
 
 
 def test_a_server_that_cannot_be_read_keeps_no_other_from_being_reported(line: Line) -> None:

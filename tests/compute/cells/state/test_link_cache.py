@@ -10,19 +10,19 @@ from climate import bootstrap
 from climate.compute.cells import neighbours, removal
 from climate.compute.cells.messaging import outbox
 from climate.compute.cells.models import Broker, Cell
-from climate.compute.cells.state.link_cache import Surroundings
+from climate.compute.cells.state.link_cache import NeighbourCache
 from climate.compute.store.cells.messages import CHANNEL, NEIGHBOURS
 from tests.compute.cells.tree import Tree
 
 NEW = Cell("new", broker=Broker(host="10.0.0.9", secret="a secret of two cells"))
 
 
-def names(surroundings: Surroundings) -> set[str]:
+def names(surroundings: NeighbourCache) -> set[str]:
     return set(surroundings.here().links.rows)
 
 
 def test_neighbours_are_read_once_until_they_are_forgotten(cells: Tree) -> None:
-    surroundings = Surroundings(cells["top"])
+    surroundings = NeighbourCache(cells["top"])
     assert names(surroundings) == {"left", "right"}
     neighbours.create(cells["top"], NEW)
     assert names(surroundings) == {"left", "right"}
@@ -31,7 +31,7 @@ def test_neighbours_are_read_once_until_they_are_forgotten(cells: Tree) -> None:
 
 
 def test_neighbours_are_read_again_after_a_while(cells: Tree) -> None:
-    surroundings = Surroundings(cells["top"], seconds=0)
+    surroundings = NeighbourCache(cells["top"], seconds=0)
     assert names(surroundings) == {"left", "right"}
     neighbours.create(cells["top"], NEW)
     assert names(surroundings) == {"left", "right", "new"}
@@ -40,7 +40,7 @@ def test_neighbours_are_read_again_after_a_while(cells: Tree) -> None:
 def test_what_was_read_before_a_change_does_not_stay(cells: Tree) -> None:
     """A change that is heard of while the neighbours are being read."""
     top = cells["top"]
-    surroundings = Surroundings(top)
+    surroundings = NeighbourCache(top)
 
     class Engine:
         def connect(self) -> object:
@@ -60,7 +60,7 @@ def test_what_was_read_before_a_change_does_not_stay(cells: Tree) -> None:
 def test_time_is_that_of_the_database(cells: Tree) -> None:
     """It may be ahead for as long as the database took to answer, and is never behind."""
     top = cells["top"]
-    surroundings = Surroundings(top)
+    surroundings = NeighbourCache(top)
     for _ in range(3):
         with top.engine.connect() as conn:
             before = top.now(conn)

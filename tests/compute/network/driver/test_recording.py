@@ -16,15 +16,15 @@ from climate.compute.network.driver import (
     Link,
     Nat,
     NetworkDriver,
+    NetworkServices,
     Plug,
-    Served,
 )
 from climate.compute.network.driver.recording import RecordingNetwork
 
 LINK = Link("net-1", "br100", gateway=IPv4Interface("10.0.0.1/24"))
 ENTRY = Entry("02:16:3e:33:44:55", IPv4Address("10.0.0.3"), "vm1", "2")
 DHCP = Dhcp(IPv4Network("10.0.0.0/24"), IPv4Address("10.0.0.2"), "novalocal", 120, (ENTRY,))
-SERVED = Served(LINK, DHCP, IPv6Network("fd00::/64"))
+SERVED = NetworkServices(LINK, DHCP, IPv6Network("fd00::/64"))
 PLUG = Plug("00000000-1111", ENTRY.mac, Kind.VETH, replace(LINK, gateway=None), netns="guest-1")
 
 

@@ -8,7 +8,7 @@ from structlog.testing import capture_logs
 
 from climate.compute.errors import Conflict, NetworkError
 from climate.compute.network import fixed_ips, floating_ips, networks
-from climate.compute.network.driver import DhcpAction, Entry, Forward, Link, Served, Vpn
+from climate.compute.network.driver import DhcpAction, Entry, Forward, Link, NetworkServices, Vpn
 from climate.compute.store.networks import network_hosts
 from tests.compute.network.conftest import Cloud
 from tests.compute.network.recorded_network import ONE, TWO, Books
@@ -290,7 +290,7 @@ def test_an_interface_is_given_one_address_and_keeps_that_which_it_has_leased(cl
 
 
 def entries(there: Books, network_id: str) -> tuple[object, ...]:
-    served: Served = there.wire().serving[network_id]
+    served: NetworkServices = there.wire().serving[network_id]
     return served.dhcp.entries if served.dhcp is not None else ()
 
 

@@ -101,10 +101,10 @@ def test_a_server_that_is_recreated_while_it_is_shut_off_stays_silent(wired: Wir
 
 
 BEGINS: dict[str, Callable[[Wired, Server], None]] = {
-    STOP: lambda wired, server: actions.ask(wired.compute, server.id, STOP),
-    REBOOT: lambda wired, server: actions.ask(wired.compute, server.id, REBOOT),
-    REWIRE: lambda wired, server: actions.ask(wired.compute, server.id, REWIRE),
-    DELETE: lambda wired, server: actions.ask(wired.compute, server.id, DELETE),
+    STOP: lambda wired, server: actions.request_task(wired.compute, server.id, STOP),
+    REBOOT: lambda wired, server: actions.request_task(wired.compute, server.id, REBOOT),
+    REWIRE: lambda wired, server: actions.request_task(wired.compute, server.id, REWIRE),
+    DELETE: lambda wired, server: actions.request_task(wired.compute, server.id, DELETE),
     "shelve": lambda wired, server: actions.shelve(wired.compute, server.id),
 }
 ENDS = {STOP: (SHUTOFF, [False]), REBOOT: (ACTIVE, [True]), REWIRE: (ACTIVE, [True]), "shelve": (SHELVED_OFFLOADED, [])}

@@ -11,7 +11,7 @@ from climate.compute.nodes.services import IMAGE_ID
 from climate.compute.servers import actions, rebuild
 from climate.compute.servers.rebuild import Rebuilt
 from climate.compute.servers.tasks import task_heartbeat, task_worker
-from climate.compute.servers.tasks.task_heartbeat import CLAIM_SECONDS, Lost
+from climate.compute.servers.tasks.task_heartbeat import CLAIM_SECONDS, TaskLost
 from climate.compute.store.servers import tasks
 from climate.compute.virt import Guest
 from tests.compute.cloud_factory import Place
@@ -36,7 +36,7 @@ def test_a_claim_lasts_seconds_and_is_renewed_while_it_is_held(here: Place) -> N
     assert timedelta(0) < until - now < timedelta(seconds=CLAIM_SECONDS + 5)
     claim_of_another(here)
     assert not task_heartbeat.renew(here.compute, server_id, worker)
-    with task_heartbeat.renewed_claim(here.compute, server_id, worker) as check, pytest.raises(Lost):
+    with task_heartbeat.renewed_claim(here.compute, server_id, worker) as check, pytest.raises(TaskLost):
         check()
 
 

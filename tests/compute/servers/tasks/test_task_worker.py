@@ -126,34 +126,34 @@ def put(here: Place, server_id: str, status: str) -> None:
 def test_a_server_can_be_deleted_in_every_status(here: Place, status: str) -> None:
     server_id = here.boot_one().id
     put(here, server_id, status)
-    actions.ask(here.compute, server_id, DELETE)
+    actions.request_task(here.compute, server_id, DELETE)
     here.settle()
     assert here.count("compute_servers") == 0
 
 
 def test_one_thing_at_a_time_but_deleting_overtakes(here: Place) -> None:
     server_id = here.boot_one().id
-    actions.ask(here.compute, server_id, STOP)
+    actions.request_task(here.compute, server_id, STOP)
     with pytest.raises(Busy):
-        actions.ask(here.compute, server_id, SUSPEND)
-    actions.ask(here.compute, server_id, STOP)
-    actions.ask(here.compute, server_id, DELETE)
+        actions.request_task(here.compute, server_id, SUSPEND)
+    actions.request_task(here.compute, server_id, STOP)
+    actions.request_task(here.compute, server_id, DELETE)
     with pytest.raises(Conflict, match="being deleted"):
-        actions.ask(here.compute, server_id, STOP)
+        actions.request_task(here.compute, server_id, STOP)
     here.settle()
     assert [verb for verb, _ in here.driver.calls] == ["run", "delete"]
 
 
 def test_waking_overtakes_the_preparation(here: Place) -> None:
     server = create.reserve(here.compute, request(), str(uuid4()))
-    actions.ask(here.compute, server.id, WAKE, token=3)
+    actions.request_task(here.compute, server.id, WAKE, token=3)
     here.settle()
     assert here.look(server.id).status == ACTIVE
     assert [verb for verb, _ in here.driver.calls] == ["run"]
-    actions.ask(here.compute, server.id, WAKE, token=3)
+    actions.request_task(here.compute, server.id, WAKE, token=3)
     assert here.rings.rung == []
     with pytest.raises(StaleToken):
-        actions.ask(here.compute, server.id, WAKE, token=2)
+        actions.request_task(here.compute, server.id, WAKE, token=2)
 
 
 def test_a_wish_that_comes_while_the_driver_works_is_not_lost(here: Place) -> None:
@@ -162,7 +162,7 @@ def test_a_wish_that_comes_while_the_driver_works_is_not_lost(here: Place) -> No
 
     def run(guest: object) -> None:
         verbs(guest)
-        actions.ask(here.compute, server.id, DELETE)
+        actions.request_task(here.compute, server.id, DELETE)
 
     here.driver.run = run
     here.rings.rung.clear()
@@ -229,7 +229,7 @@ def test_what_the_driver_cannot_do_is_reported(here: Place) -> None:
         raise VirtError("the switch is stuck")
 
     here.driver.stop = fails
-    actions.ask(here.compute, server_id, STOP)
+    actions.request_task(here.compute, server_id, STOP)
     here.settle()
     server = here.look(server_id)
     assert (server.status, server.task, (server.fault or {})["message"]) == (ERROR, None, "the switch is stuck")
@@ -264,7 +264,7 @@ def test_shelving_ends_when_the_folder_of_images_fails(here: Place) -> None:
 def test_a_server_with_an_image_is_deleted_while_the_folder_of_images_fails(here: Place) -> None:
     server = here.boot_one(image_id=here.image())
     broken_images(here)
-    actions.ask(here.compute, server.id, DELETE)
+    actions.request_task(here.compute, server.id, DELETE)
     here.settle()
     assert here.count("compute_servers") == 0
 
@@ -277,7 +277,7 @@ def test_a_deletion_that_fails_is_tried_again(here: Place) -> None:
         raise VirtError("stuck")
 
     here.driver.delete = fails
-    actions.ask(here.compute, server_id, DELETE)
+    actions.request_task(here.compute, server_id, DELETE)
     here.settle()
     assert here.look(server_id).task == DELETE
     here.driver.delete = works
@@ -288,21 +288,23 @@ def test_a_deletion_that_fails_is_tried_again(here: Place) -> None:
 
 def test_a_snapshot_under_a_token_is_created_once(here: Place) -> None:
     server_id = here.boot_one().id
-    first = actions.snapshot(here.compute, server_id, "reserved_s", once=actions.Once(1, "end"))
-    assert actions.snapshot(here.compute, server_id, "reserved_s", once=actions.Once(1, "end")) == first
+    first = actions.snapshot(here.compute, server_id, "reserved_s", once=actions.IdempotentAction(1, "end"))
+    assert actions.snapshot(here.compute, server_id, "reserved_s", once=actions.IdempotentAction(1, "end")) == first
     here.settle()
-    assert actions.snapshot(here.compute, server_id, "reserved_s", once=actions.Once(2, "end")) == first
-    assert actions.snapshot(here.compute, server_id, "reserved_s", once=actions.Once(2, "later end")) != first
+    assert actions.snapshot(here.compute, server_id, "reserved_s", once=actions.IdempotentAction(2, "end")) == first
+    assert (
+        actions.snapshot(here.compute, server_id, "reserved_s", once=actions.IdempotentAction(2, "later end")) != first
+    )
     here.settle()
     assert here.count("compute_images", f"id = '{first}' AND status = 'active' AND size > 0") == 1
     with pytest.raises(StaleToken):
-        actions.snapshot(here.compute, server_id, "reserved_s", once=actions.Once(1, "end"))
+        actions.snapshot(here.compute, server_id, "reserved_s", once=actions.IdempotentAction(1, "end"))
 
 
 def test_deleting_gives_a_snapshot_up(here: Place) -> None:
     server_id = here.boot_one().id
     image = actions.snapshot(here.compute, server_id, "late")
-    actions.ask(here.compute, server_id, DELETE)
+    actions.request_task(here.compute, server_id, DELETE)
     here.settle()
     assert here.count("compute_images", f"id = '{image}' AND status = 'killed'") == 1
 
@@ -310,6 +312,6 @@ def test_deleting_gives_a_snapshot_up(here: Place) -> None:
 def test_another_projects_server_is_not_there(here: Place) -> None:
     server_id = here.boot_one().id
     with pytest.raises(NotFound):
-        actions.ask(here.compute, server_id, STOP, project_id="other")
+        actions.request_task(here.compute, server_id, STOP, project_id="other")
     with pytest.raises(NotFound):
         actions.get(here.compute, server_id, "other")

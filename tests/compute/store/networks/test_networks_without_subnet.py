@@ -17,7 +17,7 @@ def conn(scratch: str, tmp_path: Path) -> Iterator[Connection]:
 
 
 def made(conn: Connection, **values: object) -> rows.Outline:
-    return rows.make(
+    return rows.create(
         conn, {"label": "n", "manager": "vlan", "interface": None, "vlan": None, "project_id": None, **values}
     )
 

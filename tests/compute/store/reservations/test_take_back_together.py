@@ -8,7 +8,7 @@ from sqlalchemy import text
 
 from climate.compute.models.node import FREEPOOL
 from climate.compute.nodes import services
-from climate.compute.store.reservations.take_back_together import Taken, keep, lock, take_back
+from climate.compute.store.reservations.take_back_together import PoolDeletion, keep, lock, take_back
 from climate.database.connections import reading
 from tests.compute.cloud_factory import Place, node, place
 
@@ -65,7 +65,7 @@ def test_taken_pools_are_deleted_and_their_nodes_moved_and_fenced(here: Place) -
     engine = here.compute.engine
     with engine.begin() as conn:
         _, nodes = lock(conn, ["first"], [])
-        take_back(conn, [Taken("first", FREEPOOL, 11, [one.id for one in nodes])])
+        take_back(conn, [PoolDeletion("first", FREEPOOL, 11, [one.id for one in nodes])])
     with reading(engine) as conn:
         pools = conn.execute(text("SELECT name, pool, fence FROM compute_nodes ORDER BY name")).all()
         left = set(conn.scalars(text("SELECT name FROM compute_aggregates")))

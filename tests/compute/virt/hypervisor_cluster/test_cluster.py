@@ -9,7 +9,7 @@ import pytest
 from climate.compute.errors import VirtError
 from climate.compute.virt import Guest, Interface, State
 from climate.compute.virt.guest_volumes import Attached
-from climate.compute.virt.hypervisor_cluster.server_placements import Ledger
+from climate.compute.virt.hypervisor_cluster.server_placements import ServerPlacements
 from tests.compute.virt.hypervisor_cluster.machines import Lab
 
 
@@ -97,7 +97,7 @@ def test_the_interfaces_volumes_and_drive_of_a_server_outlast_verbs_that_come_wi
     lab: Lab, tmp_path: Path
 ) -> None:
     def known() -> Guest:
-        entry = Ledger.of(tmp_path, "c").get(bare.id)
+        entry = ServerPlacements.of(tmp_path, "c").get(bare.id)
         assert entry is not None
         return entry.guest
 
@@ -119,7 +119,7 @@ def test_the_interfaces_volumes_and_drive_of_a_server_outlast_verbs_that_come_wi
 def test_a_server_whose_disk_was_carried_is_created_from_its_ordinary_image_later(lab: Lab, tmp_path: Path) -> None:
     guest = lab.guest(image=tmp_path / "carried", carried=True, again=tmp_path / "ordinary")
     lab.driver.run(guest)
-    entry = Ledger.of(tmp_path, "c").get(guest.id)
+    entry = ServerPlacements.of(tmp_path, "c").get(guest.id)
     assert entry is not None
     assert entry.guest == replace(guest, image=tmp_path / "ordinary", carried=False, again=None)
 

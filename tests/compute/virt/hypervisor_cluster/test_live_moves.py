@@ -9,7 +9,7 @@ import pytest
 from climate.compute.errors import Unanswered, VirtError
 from climate.compute.virt import Guest, State
 from climate.compute.virt.hypervisor_cluster.live_moves import DISK_SECONDS, MEMORY_SECONDS, RoundOver, Watcher
-from climate.compute.virt.hypervisor_cluster.server_placements import Entry, Ledger
+from climate.compute.virt.hypervisor_cluster.server_placements import Entry, ServerPlacements
 from climate.compute.virt.live_migrator import SECRETS, Order, Progress
 from tests.compute.virt.hypervisor_cluster.live_machines import KEY, Dies, Host, Strikes
 from tests.compute.virt.hypervisor_cluster.machines import Lab
@@ -23,7 +23,7 @@ class Machines(Lab):
     strikes: Strikes
 
     @property
-    def ledger(self) -> Ledger:
+    def ledger(self) -> ServerPlacements:
         return self.driver._clusters()[0].ledger
 
     def entry(self, guest: Guest) -> Entry:

@@ -8,7 +8,13 @@ import pytest
 
 from climate.compute.virt import Guest, Interface, State
 from climate.compute.virt.guest_volumes import Attached
-from climate.compute.virt.hypervisor_cluster.server_placements import REST_SECONDS, Entry, Ledger, LiveMove, Place
+from climate.compute.virt.hypervisor_cluster.server_placements import (
+    REST_SECONDS,
+    Entry,
+    LiveMove,
+    Place,
+    ServerPlacements,
+)
 
 WHOLE = Guest(
     "5f1c2a4e-0d7b-4f0e-9a38-1c6f6a1b2c3d",
@@ -31,10 +37,10 @@ WHOLE = Guest(
 def test_a_guest_is_read_as_it_was_written(tmp_path: Path) -> None:
     plain = Guest(WHOLE.id, "", "")
     assert [one.name for one in fields(Guest) if getattr(WHOLE, one.name) == getattr(plain, one.name)] == ["id"]
-    ledger = Ledger(tmp_path)
+    ledger = ServerPlacements(tmp_path)
     entry = Entry(WHOLE, Place("near", "here"), State.RUNNING)
     ledger.put(entry)
-    assert Ledger(tmp_path).get(WHOLE.id) == entry
+    assert ServerPlacements(tmp_path).get(WHOLE.id) == entry
 
 
 @pytest.mark.parametrize(("hours", "is_resting"), [(-1, False), (0, True), (1, False)])
@@ -46,7 +52,7 @@ def test_a_rest_ends_in_its_time_and_when_the_clock_is_set_back(hours: float, is
 
 
 def test_an_entry_from_before_there_were_config_drives_is_read(tmp_path: Path) -> None:
-    ledger = Ledger(tmp_path)
+    ledger = ServerPlacements(tmp_path)
     entry = Entry(WHOLE, Place("near", "here"), State.RUNNING)
     ledger.put(entry)
     file = tmp_path / f"{WHOLE.id}.json"
@@ -57,7 +63,7 @@ def test_an_entry_from_before_there_were_config_drives_is_read(tmp_path: Path) -
 
 
 def test_an_entry_from_before_there_were_live_migrations_is_read(tmp_path: Path) -> None:
-    ledger = Ledger(tmp_path)
+    ledger = ServerPlacements(tmp_path)
     entry = Entry(WHOLE, Place("near", "here"), State.RUNNING, moving=LiveMove(Place("far", "rack"), {"pid": "1 2"}))
     ledger.put(entry)
     assert ledger.get(WHOLE.id) == entry

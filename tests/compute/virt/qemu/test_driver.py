@@ -189,7 +189,7 @@ def test_the_file_that_was_looked_at_is_the_one_that_is_read(qemu: Subject, tmp_
     qcow2(tmp_path / "backed", "-b", "/etc/passwd", "-F", "raw")
     program.write_text(f'#!/bin/sh\nmv -f {tmp_path}/backed {image} 2>/dev/null\nexec qemu-img "$@"\n')
     program.chmod(0o755)
-    disks.make(str(program), image, tmp_path / "disk", 0, PATIENCE)
+    disks.build(str(program), image, tmp_path / "disk", 0, PATIENCE)
     subprocess.run(["qemu-img", "convert", "-O", "raw", str(tmp_path / "disk"), str(tmp_path / "raw")], check=True)
     assert not (tmp_path / "backed").exists()
     assert (tmp_path / "raw").read_bytes().startswith(b"harmless")
@@ -199,7 +199,7 @@ def test_what_looks_like_a_description_is_only_bytes(qemu: Subject, tmp_path: Pa
     """A VMDK may name files as well: whatever is no qcow2 is the disk itself."""
     text = b'# Disk DescriptorFile\nversion=1\ncreateType="monolithicFlat"\nRW 8 FLAT "/etc/passwd" 0\n'
     (tmp_path / "image").write_bytes(text.ljust(1024, b"\0"))
-    disks.make("qemu-img", tmp_path / "image", tmp_path / "disk", 0, PATIENCE)
+    disks.build("qemu-img", tmp_path / "image", tmp_path / "disk", 0, PATIENCE)
     subprocess.run(["qemu-img", "convert", "-O", "raw", str(tmp_path / "disk"), str(tmp_path / "raw")], check=True)
     assert (tmp_path / "raw").read_bytes().startswith(text)
 

@@ -24,7 +24,7 @@ SCRIPT = b"#!/bin/sh\nexit 0\n"
 
 def add_key(zone: Zone, user: str = "demo") -> str:
     """Give a user of a zone the key pair `laptop`; its public key."""
-    public = keypair.make(f"{zone.name}-{user}").public
+    public = keypair.generate(f"{zone.name}-{user}").public
     zone.ask("DELETE", f"/os-keypairs/{NAME}", user=user)
     done(zone.ask("POST", "/os-keypairs", {"keypair": {"name": NAME, "public_key": public}}, user=user))
     return public
@@ -71,7 +71,7 @@ def test_key_pair_goes_through_both_levels(plans: Tree) -> None:
 
 def test_order_of_a_grandchild_carries_the_key_of_the_first_zone(plans: Tree) -> None:
     add_key(plans["left"], "admin")
-    theirs = keypair.make("theirs").public
+    theirs = keypair.generate("theirs").public
     blob = grandchild_offer(plans)
     done(order(plans["left"], blob, key_name=NAME, zone_build=build() | {"public_key": theirs}), 202)
     assert guest(plans["grandchild"]).key == (NAME, theirs)
@@ -96,7 +96,7 @@ def test_rebuild_with_a_key_pair_of_the_child_replaces_the_sent_key(pair: Tree) 
     left = pair["left"]
     own = add_key(left, "admin")
     (one,) = offered(left)
-    sent: Any = build() | {"public_key": keypair.make("theirs").public}
+    sent: Any = build() | {"public_key": keypair.generate("theirs").public}
     done(order(left, one["blob"], key_name="theirs", zone_build=sent), 202)
     left.settle()
     (row,) = rows(left, "compute_servers")
@@ -141,7 +141,7 @@ def test_only_the_user_of_a_server_in_a_child_changes_its_key_pair(plans: Tree) 
     add_key(parent, "admin")
     assert "Only the user who created" in refusal(rebuilt(parent, made, "admin", key_name=NAME), 403)
     assert "Invalid key_name" in refusal(rebuilt(parent, made, key_name="none"), 400)
-    assert "public_key cannot be set" in refusal(rebuilt(parent, made, public_key=keypair.make("x").public), 400)
+    assert "public_key cannot be set" in refusal(rebuilt(parent, made, public_key=keypair.generate("x").public), 400)
     assert guest(zone).key is None
 
 
