@@ -6,7 +6,6 @@ A request that fails completes nothing, because a shell has no place for an erro
 import re
 from collections.abc import Mapping
 from itertools import islice
-from typing import Any
 
 import click
 from click.shell_completion import CompletionItem
@@ -43,7 +42,7 @@ class NameType(click.ParamType[str]):
     def __init__(self, noun: str) -> None:
         self.noun = noun
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> str:
         return str(value)
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:

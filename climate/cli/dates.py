@@ -1,12 +1,15 @@
 """Times and durations on the command line; internally and in requests all times are UTC."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, time, timedelta
-from typing import Any
+from typing import TYPE_CHECKING
 
 import click
+
+if TYPE_CHECKING:
+    from climate.cli.answers.leases import Decision
 
 UNITS = {"w": "weeks", "d": "days", "h": "hours", "m": "minutes", "s": "seconds"}
 SPAN = re.compile(r"(?:\d{1,6}[wdhms])+")
@@ -90,7 +93,7 @@ def read(text: str) -> datetime:
     return when if when.tzinfo else when.replace(tzinfo=UTC)
 
 
-def shown(value: Any) -> object:
+def shown(value: object) -> object:
     """Return a time in an answer with its zone; any other value unchanged."""
     if not isinstance(value, str) or not ISO.fullmatch(value) or len(value) < len("2026-01-01T00:00"):
         return value
@@ -141,7 +144,7 @@ class MomentType(click.ParamType[Moment]):
 
     name = "time"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Moment:
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> Moment:
         if isinstance(value, Moment):
             return value
         try:
@@ -168,7 +171,7 @@ DECISIONS = ("version", "at", "author", "decided", "request_id")
 """Columns of a history of decisions."""
 
 
-def decisions(history: Iterable[Mapping[str, Any]], key: str) -> list[dict[str, object]]:
+def decisions(history: "Iterable[Decision]", key: str) -> list[dict[str, object]]:
     """Return the rows of a history with author and decision, which is below `key` in the entries."""
     return [
         {

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TypedDict
 
 OK, ERROR, USAGE, NOT_FOUND, NOT_ALLOWED, CONFLICT, QUOTA, TIMEOUT, UNREACHABLE = range(9)
 
@@ -54,6 +54,20 @@ REPAIRS = ("climate journal rebuild", "climate event mend")
 """Messages with these commands are about forged or unreadable rows, and say themselves what to do."""
 
 
+class Details(TypedDict, total=False):
+    """Facts about a failure, for programs."""
+
+    status: int
+    request: str
+    limit: object
+    """Limit of the project that refused the request."""
+    retry_after: str
+    ids: list[str]
+    """Ids of the resources between which the name does not decide."""
+    seen: object
+    """Last state of a resource that was waited for."""
+
+
 @dataclass
 class Failure(Exception):
     """A command that ends with another exit code than 0."""
@@ -62,7 +76,7 @@ class Failure(Exception):
     code: int = ERROR
     hint: str = ""
     request_id: str = ""
-    details: Mapping[str, Any] = field(default_factory=dict)
+    details: Details = field(default_factory=Details)
 
     def __str__(self) -> str:
         return self.message
@@ -87,14 +101,16 @@ class Failure(Exception):
         )
 
 
-def refusal(status: int, body: Any, headers: Mapping[str, str], request: str) -> Failure:
+def refusal(status: int, body: object, headers: Mapping[str, str], request: str) -> Failure:
     """Return the failure for an HTTP answer of 400 and above."""
     message = message_of(body) or f"the server answered {status}"
     code = EXIT_OF_STATUS.get(status, ERROR)
     limit = body.get("limit") if isinstance(body, dict) else None
     if status == 403 and (limit or "quota" in message.lower()):
         code = QUOTA
-    details: dict[str, object] = {"status": status, "request": request, **({"limit": limit} if limit else {})}
+    details: Details = {"status": status, "request": request}
+    if limit:
+        details["limit"] = limit
     if headers.get("Retry-After"):
         details["retry_after"] = headers["Retry-After"]
     hint = "`climate limit list` shows the usage; request less, or ask an administrator for higher limits"
@@ -154,7 +170,7 @@ def _exits() -> Mapping[type[Exception], int]:
     }
 
 
-def message_of(body: Any) -> str:
+def message_of(body: object) -> str:
     """Return the message in an error body of any of the APIs, "" if there is none."""
     if isinstance(body, str):
         return body.strip().splitlines()[0][:500] if body.strip() else ""

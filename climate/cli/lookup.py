@@ -1,14 +1,21 @@
 """Lookup of resources by name or id: an id wins, a name must be unique."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import quote
 
 from climate.cli.errors import CONFLICT, NOT_FOUND, Failure
 
 if TYPE_CHECKING:
+    from climate.cli.answers.availability import Series
+    from climate.cli.answers.hosts import Host
+    from climate.cli.answers.leases import HeldReservation, Lease
+    from climate.cli.answers.servers import ComputeService, Named, Server
     from climate.cli.connection.client import Client
+
+T = TypeVar("T", bound=Mapping[str, object])
+"""A resource as the server answered it."""
 
 UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 
@@ -21,9 +28,7 @@ def part(text: str) -> str:
     return quote(text, safe="")
 
 
-def only(
-    kind: str, wanted: str, things: Iterable[dict[str, object]], name: str = "name", called: str | None = None
-) -> dict[str, Any]:
+def only(kind: str, wanted: str, things: Iterable[T], name: str = "name", called: str | None = None) -> T:
     """Return the resource whose id, or else whose name, is `wanted`; `called` names its kind if its commands do not."""
     things = list(things)
     noun = called or kind
@@ -37,18 +42,18 @@ def only(
     raise _ambiguous(f"{number} are called {wanted!r}" if listed else f"the ids of {number} begin so", chosen)
 
 
-def _ambiguous(said: str, chosen: Sequence[dict[str, object]]) -> Failure:
+def _ambiguous(said: str, chosen: Sequence[Mapping[str, object]]) -> Failure:
     """Return the failure of a name or a beginning of an id that several resources have."""
     ids = [str(thing["id"]) for thing in chosen]
     return Failure(f"{said}: {', '.join(ids)}", CONFLICT, "give the id", details={"ids": ids})
 
 
-def _with_id(things: Sequence[dict[str, object]], wanted: str) -> list[dict[str, object]]:
+def _with_id(things: Sequence[T], wanted: str) -> list[T]:
     return [thing for thing in things if str(thing.get("id")) == wanted]
 
 
 def whole_id(
-    kind: str, wanted: str, things: Callable[[], Iterable[dict[str, object]]], called: str | None = None
+    kind: str, wanted: str, things: Callable[[], Iterable[Mapping[str, object]]], called: str | None = None
 ) -> str:
     """Return the id among `things` that begins so; a whole id needs no request, and the server refuses other texts."""
     if not SHORT.fullmatch(wanted) or UUID.fullmatch(wanted):
@@ -59,8 +64,9 @@ def whole_id(
 def reservation_id(client: "Client", wanted: str) -> str:
     """Return the id of a reservation by its beginning."""
 
-    def held() -> Iterator[dict[str, object]]:
-        for lease in client.pages("reservation", "/leases", "leases"):
+    def held() -> "Iterator[HeldReservation]":
+        leases: Iterable[Lease] = client.pages("reservation", "/leases", "leases")
+        for lease in leases:
             yield from lease["reservations"]
 
     return whole_id("lease", wanted, held, "reservation")
@@ -71,29 +77,30 @@ def _begins(whole: str, wanted: str) -> bool:
     return bool(SHORT.fullmatch(wanted) and UUID.fullmatch(whole) and whole.startswith(wanted.lower()))
 
 
-def lease(client: "Client", wanted: str) -> dict[str, Any]:
+def lease(client: "Client", wanted: str) -> "Lease":
     """Return a lease by its id or name."""
     if UUID.fullmatch(wanted):
         return lease_by_id(client, wanted)
-    called = list(client.pages("reservation", "/leases", "leases", {"name": wanted}))
+    called: list[Lease] = list(client.pages("reservation", "/leases", "leases", {"name": wanted}))
     if not _named(called, wanted) and SHORT.fullmatch(wanted):
         called = list(client.pages("reservation", "/leases", "leases"))
     return only("lease", wanted, called)
 
 
-def _named(things: Iterable[dict[str, object]], wanted: str) -> bool:
+def _named(things: Iterable[Mapping[str, object]], wanted: str) -> bool:
     return any(thing.get("name") == wanted for thing in things)
 
 
-def lease_by_id(client: "Client", lease_id: str) -> dict[str, object]:
+def lease_by_id(client: "Client", lease_id: str) -> "Lease":
     """Return a lease by its id."""
     try:
-        return dict(client.json("reservation", "GET", f"/leases/{part(lease_id)}")["lease"])
+        found: Lease = client.json("reservation", "GET", f"/leases/{part(lease_id)}")["lease"]
     except Failure as failure:
         if failure.code == NOT_FOUND:
             failure.message = f"no lease {lease_id!r}"
             failure.hint = "`climate lease list` shows what there is, `climate lease history ID` a deleted lease too"
         raise
+    return found
 
 
 def lease_id(client: "Client", wanted: str) -> str:
@@ -105,17 +112,19 @@ def series_id(client: "Client", wanted: str) -> str:
     """Return the id of a series by its id or name; an id needs no request."""
     if UUID.fullmatch(wanted):
         return wanted
-    called = list(client.pages("reservation", "/series", "series", {"name": wanted}))
+    called: list[Series] = list(client.pages("reservation", "/series", "series", {"name": wanted}))
     if not _named(called, wanted) and SHORT.fullmatch(wanted):
         called = list(client.pages("reservation", "/series", "series"))
     return str(only("series", wanted, called)["id"])
 
 
-def host(client: "Client", wanted: str) -> dict[str, Any]:
+def host(client: "Client", wanted: str) -> "Host":
     """Return a host by its number or its hypervisor host name."""
     if wanted.isdecimal():
-        return dict(client.json("reservation", "GET", f"/os-hosts/{wanted}")["host"])
-    return only("host", wanted, client.pages("reservation", "/os-hosts", "hosts"), "hypervisor_hostname")
+        found: Host = client.json("reservation", "GET", f"/os-hosts/{wanted}")["host"]
+        return found
+    listed: Iterable[Host] = client.pages("reservation", "/os-hosts", "hosts")
+    return only("host", wanted, listed, "hypervisor_hostname")
 
 
 def host_id(client: "Client", wanted: str) -> str:
@@ -123,39 +132,43 @@ def host_id(client: "Client", wanted: str) -> str:
     return wanted if wanted.isdecimal() else str(host(client, wanted)["id"])
 
 
-def server(client: "Client", wanted: str, everywhere: bool = False) -> dict[str, Any]:
+def server(client: "Client", wanted: str, everywhere: bool = False) -> "Server":
     """Return a server by its id or its name."""
     if UUID.fullmatch(wanted):
         return server_by_id(client, wanted)
     scope = {"all_tenants": "True"} if everywhere else {}
-    called = list(client.pages("compute", "/servers/detail", "servers", {"name": f"^{re.escape(wanted)}$", **scope}))
+    named = {"name": f"^{re.escape(wanted)}$", **scope}
+    called: list[Server] = list(client.pages("compute", "/servers/detail", "servers", named))
     if not _named(called, wanted) and SHORT.fullmatch(wanted):
         called = list(client.pages("compute", "/servers/detail", "servers", scope))
     return only("server", wanted, called)
 
 
-def server_by_id(client: "Client", server_id: str) -> dict[str, object]:
+def server_by_id(client: "Client", server_id: str) -> "Server":
     """Return a server by its id."""
-    return dict(client.json("compute", "GET", f"/servers/{part(server_id)}")["server"])
+    found: Server = client.json("compute", "GET", f"/servers/{part(server_id)}")["server"]
+    return found
 
 
-def service(client: "Client", wanted: str) -> dict[str, Any]:
+def service(client: "Client", wanted: str) -> "ComputeService":
     """Return a compute service by its id or its host."""
-    return only("service", wanted, client.json("compute", "GET", "/os-services")["services"], "host")
+    listed: list[ComputeService] = client.json("compute", "GET", "/os-services")["services"]
+    return only("service", wanted, listed, "host")
 
 
 def flavor_id(client: "Client", wanted: str) -> str:
     """Return the id of a flavor."""
-    listed = client.pages("compute", "/flavors/detail", "flavors", {"is_public": "None"})
+    listed: Iterable[Named] = client.pages("compute", "/flavors/detail", "flavors", {"is_public": "None"})
     return str(only("flavor", wanted, listed)["id"])
 
 
 def image_id(client: "Client", wanted: str) -> str:
     """Return the id of an image."""
-    return str(only("image", wanted, client.pages("image", "/v2/images", "images"))["id"])
+    listed: Iterable[Named] = client.pages("image", "/v2/images", "images")
+    return str(only("image", wanted, listed)["id"])
 
 
 def network_id(client: "Client", wanted: str) -> str:
     """Return the id of a network."""
-    listed = client.json("network", "GET", "/v2.0/networks")["networks"]
+    listed: list[Named] = client.json("network", "GET", "/v2.0/networks")["networks"]
     return str(only("network", wanted, listed)["id"])

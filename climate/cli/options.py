@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import Callable, Sequence
 from datetime import timedelta
-from typing import Any, TypeVar
+from typing import TypedDict, TypeVar
 
 import click
 
@@ -57,6 +57,13 @@ def listed(command: F) -> F:
     return shown(sort(long(command)))
 
 
+class WaitOptions(TypedDict):
+    """Options of `waited`."""
+
+    wait: bool
+    timeout: timedelta
+
+
 def waited(command: F) -> F:
     """Add --wait and --timeout; the command gets `wait` and `timeout` (seconds)."""
     wait = click.option("--wait", is_flag=True, help="Wait until it is done.")
@@ -93,7 +100,7 @@ class PairType(click.ParamType[tuple[str, str]]):
         return (key, rest)
 
 
-class JsonType(click.ParamType[Any]):
+class JsonType(click.ParamType[object]):
     """A click parameter for a JSON text of one of the given types."""
 
     name = "json"
@@ -102,7 +109,7 @@ class JsonType(click.ParamType[Any]):
         self.types = types
         self.wanted = wanted
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> object:
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> object:
         if not isinstance(value, str):
             return value
         try:
@@ -122,7 +129,7 @@ class ReservationType(JsonType):
     def __init__(self) -> None:
         super().__init__(dict, wanted="object")
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> object:
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> object:
         if not isinstance(value, str) or value.lstrip().startswith("{"):
             return super().convert(value, param, ctx)
         pairs = [part.partition("=") for part in re.split(r",(?=[a-z_]+=)", value)]
@@ -150,7 +157,7 @@ class RequirementsType(JsonType):
     def __init__(self) -> None:
         super().__init__(list, wanted="list")
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> str:
         if value:
             super().convert(value, param, ctx)
         return str(value)
@@ -161,7 +168,7 @@ def seconds(timeout: timedelta | str) -> float:
     return timeout.total_seconds() if isinstance(timeout, timedelta) else 0.0
 
 
-def exactly_one(names: Sequence[str], *values: Any) -> None:
+def exactly_one(names: Sequence[str], *values: object) -> None:
     """Raise a usage error unless exactly one of the options was given."""
     if sum(value is not None for value in values) != 1:
         raise click.UsageError(f"give exactly one of {', '.join(names)}")

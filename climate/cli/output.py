@@ -4,7 +4,7 @@ import csv
 import io
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from contextlib import suppress
 
 from climate.cli.control_characters import escaped, escaped_json, has_control
 from climate.cli.dates import shown
@@ -34,7 +34,7 @@ def records(
     `columns` selects the columns; without it whole records are returned (json and yaml).  A table has those columns
     that fit into the width of `look`, or all of them if it is `whole`.
     """
-    listed = [_utc(row) for row in rows]
+    listed = [_utc_row(row) for row in rows]
     _known(columns, listed)
     for key in reversed(sort):
         name, _, direction = key.partition(":")
@@ -53,7 +53,7 @@ def record(row: Record, form: str, columns: Sequence[str], look: Look = WHOLE) -
 
     The table leaves out empty fields, unless `columns` names them.
     """
-    row = _utc(row)
+    row = _utc_row(row)
     _known(columns, [row])
     if form in ("json", "yaml"):
         return _dump(form, _only(row, columns))
@@ -68,7 +68,7 @@ def record(row: Record, form: str, columns: Sequence[str], look: Look = WHOLE) -
 
 def without_room(rows: Iterable[Record], columns: Sequence[str], look: Look) -> list[str]:
     """Return the columns that a table leaves out because the terminal is too narrow."""
-    return left_out(names_first(columns), [_utc(row) for row in rows], look, _cell)
+    return left_out(names_first(columns), [_utc_row(row) for row in rows], look, _cell)
 
 
 def _only(row: Record, columns: Sequence[str]) -> dict[str, object]:
@@ -86,19 +86,23 @@ def _all_names(rows: Sequence[Record]) -> list[str]:
     return list(dict.fromkeys(name for row in rows for name in row))
 
 
-def _order(value: Any) -> tuple[int, float, str]:
+def _order(value: object) -> tuple[int, float, str]:
     """Return the sort key: texts of digits sort as numbers, and null is first."""
     if value is None:
         return (0, 0.0, "")
-    try:
-        return (1, float(value), "")
-    except (TypeError, ValueError):
-        return (2, 0.0, _cell(value))
+    if isinstance(value, str | int | float):
+        with suppress(ValueError):
+            return (1, float(value), "")
+    return (2, 0.0, _cell(value))
 
 
-def _utc(value: Any) -> Any:
+def _utc_row(row: Record) -> dict[str, object]:
+    return {key: _utc(inner) for key, inner in row.items()}
+
+
+def _utc(value: object) -> object:
     if isinstance(value, Mapping):
-        return {key: _utc(inner) for key, inner in value.items()}
+        return _utc_row(value)
     if isinstance(value, list | tuple):
         return [_utc(inner) for inner in value]
     return shown(value)
@@ -112,20 +116,21 @@ def _cell(value: object) -> str:
     return escaped(str(value))
 
 
-def _tall(value: Any) -> str:
+def _tall(value: object) -> str:
     """Return a value for people, in several lines if needed, without empty parts."""
     if isinstance(value, dict):
         return "\n".join(
             f"{escaped(key)}: {_cell(inner)}" for key, inner in value.items() if key != "links" and inner not in EMPTY
         )
-    if _are_all(value, dict):
-        return "\n\n".join(map(_tall, value))
-    return "\n".join(map(_cell, value)) if _are_all(value, str) else _cell(value)
+    parts = value if isinstance(value, list) else []
+    if _are_all(parts, dict):
+        return "\n\n".join(map(_tall, parts))
+    return "\n".join(map(_cell, parts)) if _are_all(parts, str) else _cell(value)
 
 
-def _are_all(value: object, kind: type) -> bool:
-    """Return whether a value is a list of values of that kind, and not empty."""
-    return isinstance(value, list) and bool(value) and all(isinstance(inner, kind) for inner in value)
+def _are_all(values: Sequence[object], kind: type) -> bool:
+    """Return whether values are all of that kind, and there are some."""
+    return bool(values) and all(isinstance(inner, kind) for inner in values)
 
 
 def json_line(data: object) -> str:

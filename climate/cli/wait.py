@@ -1,10 +1,10 @@
 """Waiting for a state on the server, with progress on a terminal."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import Any
+from typing import Generic, TypeVar
 
 from climate.cli.connection.session import Session
 from climate.cli.errors import ERROR, TIMEOUT, UNREACHABLE, Failure
@@ -15,21 +15,25 @@ PATIENCE = 30.0
 """Seconds for which a wait goes on while the server cannot be reached, such as during its restart."""
 
 
+T = TypeVar("T", bound=Mapping[str, object])
+"""A resource as the server answered it."""
+
+
 @dataclass(frozen=True, slots=True)
-class Goal:
+class Goal(Generic[T]):
     """A state to wait for: `look` returns a resource or None if it is gone; the other fields judge it."""
 
     what: str
-    look: Callable[[], dict[str, object] | None]
-    reached: Callable[[dict[str, object] | None], bool]
-    failed: Callable[[dict[str, object] | None], str | None] = lambda thing: None
+    look: Callable[[], T | None]
+    reached: Callable[[T | None], bool]
+    failed: Callable[[T | None], str | None] = lambda thing: None
     """Function that returns why the goal cannot be reached any more, or None."""
     advice: str = "ask the administrator"
     """Hint of the failure when the goal cannot be reached any more."""
 
 
-def wait(session: Session, goal: Goal, timeout: float, patience: float = PATIENCE) -> dict[str, Any]:
-    """Return the resource once the goal is reached, {} if it is gone; Failure if that fails or takes too long."""
+def wait(session: Session, goal: Goal[T], timeout: float, patience: float = PATIENCE) -> T | None:
+    """Return the resource once the goal is reached, None if it is gone; Failure if that fails or takes too long."""
     try:
         return _wait(session, goal, timeout, patience)
     except KeyboardInterrupt:
@@ -37,13 +41,13 @@ def wait(session: Session, goal: Goal, timeout: float, patience: float = PATIENC
         raise
 
 
-def _wait(session: Session, goal: Goal, timeout: float, patience: float) -> dict[str, object]:
+def _wait(session: Session, goal: Goal[T], timeout: float, patience: float) -> T | None:
     progress = Progress(goal.what, time.monotonic())
     with _display(session, progress):
         return poll(goal, timeout, patience, progress.show)
 
 
-def poll(goal: Goal, timeout: float, patience: float, show: Callable[[str], None]) -> dict[str, object]:
+def poll(goal: Goal[T], timeout: float, patience: float, show: Callable[[str], None]) -> T | None:
     """Return the resource as `wait` does, and pass each state that was seen to `show`."""
     began, pause, thing = time.monotonic(), FIRST_PAUSE, goal.look()
     while not goal.reached(thing):
@@ -58,10 +62,17 @@ def poll(goal: Goal, timeout: float, patience: float, show: Callable[[str], None
         time.sleep(min(pause, timeout - spent))
         pause = min(pause * 1.5, LONGEST_PAUSE)
         thing = _look(goal, show, min(patience, timeout - (time.monotonic() - began)))
-    return thing or {}
+    return thing
 
 
-def _look(goal: Goal, show: Callable[[str], None], patience: float) -> dict[str, object] | None:
+def existing(goal: Goal[T], thing: T | None) -> T:
+    """Return the resource that a wait has returned; Failure if it is gone."""
+    if thing is None:
+        raise Failure(f"{goal.what} is gone", ERROR, goal.advice)
+    return thing
+
+
+def _look(goal: Goal[T], show: Callable[[str], None], patience: float) -> T | None:
     """Return the resource; a server that cannot be reached is asked again until the patience has ended."""
     began = time.monotonic()
     while True:
@@ -77,7 +88,7 @@ def _look(goal: Goal, show: Callable[[str], None], patience: float) -> dict[str,
         time.sleep(min(LONGEST_PAUSE, max(0.0, patience - (time.monotonic() - began))))
 
 
-def status(thing: dict[str, Any] | None) -> str:
+def status(thing: Mapping[str, object] | None) -> str:
     """Return the status of a resource."""
     return "gone" if thing is None else str(thing.get("status", "there"))
 

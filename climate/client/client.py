@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any, Literal, Self, TypedDict, Unpack
+from typing import TYPE_CHECKING, Literal, Self, TypedDict, TypeVar, Unpack
 from urllib.parse import urlencode
 from uuid import uuid4
 
@@ -16,13 +16,20 @@ from climate.cli.connection import client as connection
 from climate.cli.connection import clouds
 from climate.cli.dates import wire
 from climate.cli.errors import NOT_FOUND, Failure
-from climate.cli.wait import PATIENCE, Goal, poll
+from climate.cli.wait import PATIENCE, Goal, existing, poll
 from climate.client.errors import InvalidRequest, translated
 from climate.client.models import Availability, Hold, Lease, Offer, Series, Server
 from climate.client.reservations import Repeat, Reservation
 from climate.settings import environment
 
+if TYPE_CHECKING:
+    from climate.cli.answers import leases as lease_answers
+    from climate.cli.answers import servers as server_answers
+    from climate.cli.connection.http_protocols import Sent
+
 log = logging.getLogger("climate.client")
+
+T = TypeVar("T")
 
 Progress = Callable[[str], None]
 """Called with the state of a resource that is waited for, each time that it is read."""
@@ -323,11 +330,12 @@ class Client(AbstractContextManager["Client"]):
             f"lease {lease_id}",
             lambda: _there(lambda: lookup.lease_by_id(self.http, lease_id)),
             lambda seen: seen is not None and seen["status"] == status,
-            lambda seen: _end(f"lease {lease_id}", seen, refused),
+            lambda seen: _end_of_lease(f"lease {lease_id}", seen, refused),
             f"`climate lease history {lease_id}` shows why",
         )
         with translated():
-            return Lease.of(poll(goal, timeout.total_seconds(), PATIENCE, progress))
+            found = existing(goal, poll(goal, timeout.total_seconds(), PATIENCE, progress))
+        return Lease.of(found)
 
     def boot(
         self,
@@ -381,18 +389,19 @@ class Client(AbstractContextManager["Client"]):
             f"server {server_id}",
             lambda: _there(lambda: lookup.server_by_id(self.http, server_id)),
             lambda seen: seen is not None and seen["status"] == status,
-            lambda seen: _end(f"server {server_id}", seen, ("ERROR",)),
+            lambda seen: _end_of_server(f"server {server_id}", seen),
             f"`climate server actions {server_id}` shows what was done",
         )
         with translated():
-            return Server.of(poll(goal, timeout.total_seconds(), PATIENCE, progress))
+            found = existing(goal, poll(goal, timeout.total_seconds(), PATIENCE, progress))
+        return Server.of(found)
 
     def _now(self) -> datetime:
         with translated():
             return self.http.now().replace(microsecond=0)
 
-    def _send(self, method: str, path: str, body: object = None, key: str | None = None) -> dict[str, Any]:
-        sent: dict[str, object] = {} if body is None else {"json": body}
+    def _send(self, method: str, path: str, body: object = None, key: str | None = None) -> connection.Json:
+        sent: Sent = {} if body is None else {"json": body}
         if key is not None:
             sent["headers"] = {"Idempotency-Key": key}
         with translated():
@@ -452,7 +461,7 @@ def _utc(time: datetime, name: str) -> datetime:
     return time
 
 
-def _there(look: Callable[[], dict[str, object]]) -> dict[str, object] | None:
+def _there(look: Callable[[], T]) -> T | None:
     try:
         return look()
     except Failure as failure:
@@ -461,12 +470,20 @@ def _there(look: Callable[[], dict[str, object]]) -> dict[str, object] | None:
         raise
 
 
-def _end(what: str, seen: Mapping[str, Any] | None, refused: Sequence[str]) -> str | None:
-    """Return why the status cannot be reached any more, or None."""
+def _end_of_lease(what: str, seen: "lease_answers.Lease | None", refused: Sequence[str]) -> str | None:
+    """Return why a lease cannot get its status any more, or None."""
     if seen is None:
         return f"{what} is gone"
-    if seen["status"] not in refused:
-        return None
-    fault = seen.get("fault") or {}
-    reason = fault.get("message") or seen.get("status_reason")
-    return f"{what} is {seen['status']}" + (f": {reason}" if reason else "")
+    return _ended(what, seen["status"], seen.get("status_reason")) if seen["status"] in refused else None
+
+
+def _end_of_server(what: str, seen: "server_answers.Server | None") -> str | None:
+    """Return why a server cannot get its status any more, or None."""
+    if seen is None:
+        return f"{what} is gone"
+    fault = seen.get("fault")
+    return _ended(what, seen["status"], fault.get("message") if fault else None) if seen["status"] == "ERROR" else None
+
+
+def _ended(what: str, status: str, reason: str | None) -> str:
+    return f"{what} is {status}" + (f": {reason}" if reason else "")

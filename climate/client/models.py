@@ -3,14 +3,15 @@
 `body` is the JSON object of the answer, which may have further keys.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING
 
 from climate.cli.dates import read
 
-Body = Mapping[str, Any]
+if TYPE_CHECKING:
+    from climate.cli.answers import availability, leases, servers
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,13 +26,14 @@ class Offer:
     """One for each reservation; None for a resource type that is not counted."""
     free: Sequence[int | None]
     """Number that is free throughout the period, for each reservation."""
-    body: Body = field(repr=False)
+    body: "availability.Offer" = field(repr=False)
 
     @classmethod
-    def of(cls, body: Body) -> "Offer":
+    def of(cls, body: "availability.Offer") -> "Offer":
         """Return the offer of an answer."""
-        start, end, expires_at = (read(body[name]) for name in ("start_date", "end_date", "expires_at"))
-        counts, free = ([one[name] for one in body["reservations"]] for name in ("count", "free"))
+        start, end, expires_at = read(body["start_date"]), read(body["end_date"]), read(body["expires_at"])
+        counts = [one["count"] for one in body["reservations"]]
+        free = [one["free"] for one in body["reservations"]]
         return cls(body["id"], start, end, expires_at, counts, free, body)
 
 
@@ -55,14 +57,17 @@ class Availability:
     """Free number of each reservation along time: the number from each time on."""
 
     @classmethod
-    def of(cls, body: Body) -> "Availability":
+    def of(cls, body: "availability.Availability") -> "Availability":
         """Return the answer of a search."""
         binding = body["binding"]
         return cls(
             [Offer.of(one) for one in body["offers"]],
             Binding(binding["name"], binding["message"]) if binding else None,
             [(one["message"], Offer.of(one["offer"])) for one in body["alternatives"]],
-            [points and [(read(point["time"]), point["free"]) for point in points] for points in body["free"]],
+            [
+                None if points is None else [(read(one["time"]), one["free"]) for one in points]
+                for points in body["free"]
+            ],
         )
 
 
@@ -73,10 +78,10 @@ class Hold:
     id: str
     name: str
     expires_at: datetime
-    body: Body = field(repr=False)
+    body: "availability.Hold" = field(repr=False)
 
     @classmethod
-    def of(cls, body: Body) -> "Hold":
+    def of(cls, body: "availability.Hold") -> "Hold":
         """Return the hold of an answer."""
         return cls(body["id"], body["name"], read(body["expires_at"]), body)
 
@@ -88,10 +93,10 @@ class Reservation:
     id: str
     resource_type: str
     status: str
-    body: Body = field(repr=False)
+    body: "leases.HeldReservation" = field(repr=False)
 
     @classmethod
-    def of(cls, body: Body) -> "Reservation":
+    def of(cls, body: "leases.HeldReservation") -> "Reservation":
         """Return the reservation of an answer."""
         return cls(body["id"], body["resource_type"], body["status"], body)
 
@@ -108,7 +113,7 @@ class Waiting:
     """Reason why there is no estimate."""
 
     @classmethod
-    def of(cls, body: Body) -> "Waiting":
+    def of(cls, body: "leases.Waiting") -> "Waiting":
         """Return the place of an answer."""
         estimate = body.get("estimate")
         return cls(body["place"], read(body["until"]), read(estimate) if estimate else None, body.get("reason"))
@@ -127,10 +132,10 @@ class Lease:
     waiting: Waiting | None
     """Place in the waiting list; None for a lease that has its resources."""
     reservations: Sequence[Reservation]
-    body: Body = field(repr=False)
+    body: "leases.Lease" = field(repr=False)
 
     @classmethod
-    def of(cls, body: Body) -> "Lease":
+    def of(cls, body: "leases.Lease") -> "Lease":
         """Return the lease of an answer."""
         period = (read(body["start_date"]), read(body["end_date"]))
         waiting = Waiting.of(body["waiting"]) if body.get("waiting") else None
@@ -152,10 +157,10 @@ class Occurrence:
     """Reason why the lease does not fit."""
     alternatives: Sequence[tuple[str, Offer]]
     """What would have to change, and the offer that follows."""
-    body: Body = field(repr=False)
+    body: "availability.Occurrence" = field(repr=False)
 
     @classmethod
-    def of(cls, body: Body) -> "Occurrence":
+    def of(cls, body: "availability.Occurrence") -> "Occurrence":
         """Return the occurrence of an answer."""
         others = [(one["message"], Offer.of(one["offer"])) for one in body["alternatives"]]
         start, end = read(body["start_date"]), read(body["end_date"])
@@ -174,10 +179,10 @@ class Series:
     """Number of leases that are not deleted."""
     occurrences: Sequence[Occurrence]
     """Empty in lists."""
-    body: Body = field(repr=False)
+    body: "availability.Series" = field(repr=False)
 
     @classmethod
-    def of(cls, body: Body) -> "Series":
+    def of(cls, body: "availability.Series") -> "Series":
         """Return the series of an answer."""
         occurrences = [Occurrence.of(one) for one in body.get("occurrences", ())]
         return cls(body["id"], body["name"], body["rule"], body["zone"], body["leases"], occurrences, body)
@@ -191,10 +196,10 @@ class Server:
     name: str
     status: str
     addresses: Sequence[str]
-    body: Body = field(repr=False)
+    body: "servers.Server" = field(repr=False)
 
     @classmethod
-    def of(cls, body: Body) -> "Server":
+    def of(cls, body: "servers.Server") -> "Server":
         """Return the server of an answer."""
         addresses = [one["addr"] for entries in body["addresses"].values() for one in entries]
         return cls(body["id"], body["name"], body["status"], addresses, body)

@@ -1,6 +1,6 @@
 """climate credential: application credentials, with which programs sign in for a user in one project."""
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -10,6 +10,9 @@ from climate.cli.connection.client import Client
 from climate.cli.connection.session import current
 from climate.cli.dates import Moment, MomentType, wire
 from climate.cli.options import listed, shown
+
+if TYPE_CHECKING:
+    from climate.cli.answers.accounts import Credential
 
 COLUMNS = ("id", "name", "roles", "expires_at", "unrestricted", "project_id", "description")
 KEY = "application_credential"
@@ -29,16 +32,16 @@ def group() -> None:
 @click.option("--description", help="Description of the credential.")
 @click.option("--unrestricted", is_flag=True, help="It may create and delete further credentials.")
 @shown
-def create(name: str, roles: tuple[str, ...], expiration: Moment | None, **options: Any) -> None:
+def create(name: str, roles: tuple[str, ...], expiration: Moment | None, **options: str | bool | None) -> None:
     """Create a credential for you in the project of the cloud; its secret is shown once."""
     session = current()
     client = session.client
-    body = {"name": name, **{key: value for key, value in options.items() if value}}
+    body: dict[str, object] = {"name": name, **{key: value for key, value in options.items() if value}}
     if roles:
         body["roles"] = [{"id": identity_requests.find(client, "role", role)["id"]} for role in roles]
     if expiration:
         body["expires_at"] = wire(expiration.when(client.now()))
-    made = identity_requests.ask(client, "POST", _path(client), json={KEY: body})[KEY]
+    made: Credential = identity_requests.ask(client, "POST", _path(client), json={KEY: body})[KEY]
     row = _row(made)
     session.show({"id": row["id"], "secret": made.get("secret"), **row})
     session.say("the secret is shown this once")
@@ -70,11 +73,12 @@ def delete(credentials: tuple[str, ...]) -> None:
         identity_requests.ask(client, "DELETE", f"{_path(client)}/{lookup.part(one['id'])}")
 
 
-def _listing(client: Client) -> list[dict[str, object]]:
-    return list(identity_requests.ask(client, "GET", _path(client))[f"{KEY}s"])
+def _listing(client: Client) -> "list[Credential]":
+    known: list[Credential] = identity_requests.ask(client, "GET", _path(client))[f"{KEY}s"]
+    return known
 
 
-def _one(client: Client, wanted: str) -> dict[str, Any]:
+def _one(client: Client, wanted: str) -> "Credential":
     return lookup.only("credential", wanted, _listing(client))
 
 
@@ -82,7 +86,7 @@ def _path(client: Client) -> str:
     return f"/users/{lookup.part(identity_requests.own_id(client))}/{KEY}s"
 
 
-def _row(one: dict[str, Any]) -> dict[str, object]:
+def _row(one: "Credential") -> dict[str, object]:
     return {
         **{name: one.get(name) for name in COLUMNS},
         "roles": " ".join(role["name"] for role in one.get("roles") or ()),

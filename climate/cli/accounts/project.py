@@ -1,6 +1,6 @@
 """climate project: projects, which own leases and servers."""
 
-from typing import Any
+from collections.abc import Mapping
 
 import click
 
@@ -22,7 +22,7 @@ def group() -> None:
 @click.option("--description", help="Description of the project.")
 @click.option("--enable/--disable", "enabled", default=None, help="State; users of a disabled project get no token.")
 @shown
-def create(name: str, **options: Any) -> None:
+def create(name: str, **options: str | bool | None) -> None:
     """Create a project (administrator)."""
     body = {"name": name, **{key: value for key, value in options.items() if value is not None}}
     _show(identity_requests.ask(current().client, "POST", "/projects", json={"project": body})["project"])
@@ -50,7 +50,7 @@ def show(project: str) -> None:
 @click.option("--description", help="New description.")
 @click.option("--enable/--disable", "enabled", default=None, help="State; --disable revokes the tokens of the project.")
 @shown
-def set_(project: str, **options: Any) -> None:
+def set_(project: str, **options: str | bool | None) -> None:
     """Update a project (administrator)."""
     changes = identity_requests.given(options)
     client = current().client
@@ -67,5 +67,5 @@ def delete(projects: tuple[str, ...]) -> None:
         identity_requests.ask(client, "DELETE", f"/projects/{lookup.part(project_id)}")
 
 
-def _show(project: dict[str, object]) -> None:
+def _show(project: Mapping[str, object]) -> None:
     current().show({name: project.get(name) for name in COLUMNS})

@@ -1,7 +1,7 @@
 """climate role: roles, and their assignments to users in projects."""
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import click
 
@@ -10,6 +10,9 @@ from climate.cli.accounts import identity_requests
 from climate.cli.connection.client import Client
 from climate.cli.connection.session import current
 from climate.cli.options import listed, shown
+
+if TYPE_CHECKING:
+    from climate.cli.answers.accounts import RoleAssignment
 
 F = TypeVar("F", bound=Callable[..., object])
 
@@ -83,11 +86,13 @@ def list_assignments(user: str | None, project: str | None, role: str | None) ->
         query["scope.project.id"] = identity_requests.find(client, "project", project)["id"]
     if role:
         query["role.id"] = identity_requests.find(client, "role", role)["id"]
-    rows = identity_requests.ask(client, "GET", "/role_assignments", params=query)["role_assignments"]
+    rows: list[RoleAssignment] = identity_requests.ask(client, "GET", "/role_assignments", params=query)[
+        "role_assignments"
+    ]
     session.show_all([_flat(row) for row in rows], ("user", "project", "role"))
 
 
-def _flat(row: dict[str, Any]) -> dict[str, object]:
+def _flat(row: "RoleAssignment") -> dict[str, object]:
     """Return the names of an assignment; groups and domains, which only Keystone has, stand in the same columns."""
     whose = row.get("user") or row.get("group") or {}
     scope: object = next(iter((row.get("scope") or {}).values()), None)

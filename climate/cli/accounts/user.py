@@ -1,7 +1,6 @@
 """climate user: users, who sign in with a password."""
 
 from collections.abc import Mapping
-from typing import Any
 
 import click
 
@@ -36,7 +35,7 @@ def create(
     no_password: bool,
     password_prompt: bool,
     password_file: str | None,
-    **options: Any,
+    **options: str | bool | None,
 ) -> None:
     """Create a user; without an option for the password, a random one is shown once (administrator)."""
     if no_password and (password_prompt or password_file is not None):
@@ -95,7 +94,7 @@ def set_(
     generate_password: bool,
     password_prompt: bool,
     password_file: str | None,
-    **options: Any,
+    **options: str | bool | None,
 ) -> None:
     """Update a user; a new password revokes its tokens (administrator)."""
     if generate_password and (password_prompt or password_file is not None):

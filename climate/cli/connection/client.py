@@ -1,21 +1,27 @@
 """HTTP client of a cloud: login or a kept token, the service catalog, and errors as Failure."""
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any, Unpack
 from urllib.parse import parse_qs, urlsplit
 
 from climate.cli.connection import answer_warnings
 from climate.cli.connection.clouds import CloudEntry
-from climate.cli.connection.http_protocols import Answer, Connection
+from climate.cli.connection.http_protocols import Answer, Connection, Sent
 from climate.cli.connection.loopback import LoopbackConnection
 from climate.cli.connection.token_cache import Kept, TokenCache
 from climate.cli.dates import read
 from climate.cli.errors import NOT_FOUND, UNREACHABLE, USAGE, Failure, refusal
+
+if TYPE_CHECKING:
+    from climate.cli.answers.accounts import Endpoint, TokenBody
+
+Json = Any
+"""JSON of an answer: the function that reads it assigns it to one of the types of `climate.cli.answers`."""
 
 MICROVERSION = {"OpenStack-API-Version": "compute 2.79", "X-OpenStack-Nova-API-Version": "2.79"}
 PAGE = 500
@@ -32,7 +38,7 @@ class Token:
     """A token with its catalog; `is_kept` if an earlier command received it."""
 
     id: str
-    body: Mapping[str, Any]
+    body: "TokenBody"
     is_kept: bool = False
 
 
@@ -109,7 +115,7 @@ class Client:
                 return self._endpoint(service, listed.get("endpoints", ()))
         raise Failure(f"the cloud has no {service} service", NOT_FOUND, "choose another cloud with --os-cloud")
 
-    def _endpoint(self, service: str, endpoints: Any) -> str:
+    def _endpoint(self, service: str, endpoints: "Iterable[Endpoint]") -> str:
         region = self.cloud.region
         for endpoint in endpoints:
             here = not region or region in (endpoint.get("region_id"), endpoint.get("region"))
@@ -117,23 +123,24 @@ class Client:
                 return str(endpoint["url"]).rstrip("/")
         raise Failure(f"the {service} service has no {self.cloud.interface} URL {region}".rstrip(), NOT_FOUND)
 
-    def call(self, service: str, method: str, path: str, **sent: Any) -> Answer:
+    def call(self, service: str, method: str, path: str, **sent: Unpack[Sent]) -> Answer:
         """Send one request to a service and return the answer; a status of 400 and above is a Failure."""
         if service == "compute":
             sent["headers"] = {**MICROVERSION, **sent.get("headers", {})}
         return self.request(method, self.url(service) + path, **sent)
 
-    def json(self, service: str, method: str, path: str, **sent: Any) -> dict[str, Any]:
+    def json(self, service: str, method: str, path: str, **sent: Unpack[Sent]) -> Json:
         """Return the JSON object in the answer of a request; {} if the answer is empty."""
         return self.body(self.call(service, method, path, **sent))
 
-    def request(self, method: str, url: str, **sent: Any) -> Answer:
+    def request(self, method: str, url: str, **sent: Unpack[Sent]) -> Answer:
         """Send one request with a token; a 401 is retried once with a new token, a busy server if that is harmless."""
         fresh = False
         headers = sent.pop("headers", {})
         repeatable = method in REPEATABLE or "Idempotency-Key" in headers
         for attempt in range(RETRIES + 2):
-            answer = self._send(method, url, headers={"X-Auth-Token": self.token.id, **headers}, **sent)
+            sent["headers"] = {"X-Auth-Token": self.token.id, **headers}
+            answer = self._send(method, url, **sent)
             if answer.status_code == 401 and not fresh:
                 fresh, self._token = True, None
                 self.cache.drop(self.cloud)
@@ -153,7 +160,7 @@ class Client:
                 self._warned.add(text)
                 self.warn(text)
 
-    def body(self, answer: Answer) -> dict[str, Any]:
+    def body(self, answer: Answer) -> Json:
         """Return the JSON object of an answer."""
         content = _content(answer)
         if content in ("", None):
@@ -162,7 +169,7 @@ class Client:
             raise Failure(f"{answer.url} did not answer with a JSON object", hint="is this a climate server?")
         return content
 
-    def pages(self, service: str, path: str, key: str, params: Mapping[str, object] | None = None) -> Iterator[Any]:
+    def pages(self, service: str, path: str, key: str, params: Mapping[str, str | int] | None = None) -> Iterator[Json]:
         """Yield every item of a list, page after page."""
         asked = {**(params or {}), "limit": PAGE}
         seen = ""
@@ -192,7 +199,7 @@ class Client:
         answer = self._send("POST", url, json={"auth": auth})
         if answer.status_code >= 400:
             raise refusal(answer.status_code, _content(answer), answer.headers, f"login at {url}")
-        body = self.body(answer).get("token")
+        body: TokenBody | None = self.body(answer).get("token")
         token = answer.headers.get("X-Subject-Token")
         if not token or not isinstance(body, dict):
             raise Failure(f"{url} is not an Identity service", USAGE, "correct auth_url in clouds.yaml")
@@ -202,7 +209,7 @@ class Client:
         self.cache.keep(self.cloud, Kept(token, body), _lifetime(body, now))
         return self._token
 
-    def _send(self, method: str, url: str, **sent: Any) -> Answer:
+    def _send(self, method: str, url: str, **sent: Unpack[Sent]) -> Answer:
         try:
             return self._read_clock(self.http.request(method, url, **sent))
         except TimeoutError:
@@ -222,7 +229,7 @@ class Client:
         return answer
 
 
-def _lifetime(body: Mapping[str, Any], now: datetime) -> float:
+def _lifetime(body: "TokenBody", now: datetime) -> float:
     """Return the seconds for which a new token is valid; 0 if its end is unknown."""
     try:
         return (read(str(body["expires_at"])) - now).total_seconds()
@@ -230,7 +237,7 @@ def _lifetime(body: Mapping[str, Any], now: datetime) -> float:
         return 0.0
 
 
-def _server_time(body: Mapping[str, Any], answer: Answer) -> datetime:
+def _server_time(body: "TokenBody", answer: Answer) -> datetime:
     try:
         return read(str(body["issued_at"])) if "issued_at" in body else parsedate_to_datetime(answer.headers["Date"])
     except (KeyError, ValueError):
@@ -247,7 +254,7 @@ def _pause(answer: Answer) -> float | None:
     return float(seconds) if seconds <= 5 else None
 
 
-def _marker(body: Mapping[str, Any], key: str) -> str:
+def _marker(body: Mapping[str, object], key: str) -> str:
     """Return the marker in the link to the next page, because a page may leave out its last items; "" without one."""
     links = body.get(f"{key}_links")
     for link in links if isinstance(links, list) else ():
@@ -256,7 +263,7 @@ def _marker(body: Mapping[str, Any], key: str) -> str:
     return ""
 
 
-def _more(body: Mapping[str, Any], key: str, count: int) -> bool:
+def _more(body: Mapping[str, object], key: str, count: int) -> bool:
     """Return whether another page may follow: the server says so, or this page is full."""
     links = body.get(f"{key}_links")
     return bool(links) if links is not None else count >= PAGE

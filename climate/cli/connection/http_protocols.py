@@ -1,7 +1,17 @@
 """Interfaces of a connection and of its answers, which are named as in httpx."""
 
-from collections.abc import Mapping
-from typing import Protocol
+from collections.abc import Mapping, Sequence
+from typing import Protocol, TypedDict, Unpack
+
+Parameter = str | int | float | bool | None
+
+
+class Sent(TypedDict, total=False):
+    """Parts of a request."""
+
+    params: Mapping[str, Parameter | Sequence[Parameter]]
+    json: object
+    headers: Mapping[str, str]
 
 
 class Answer(Protocol):
@@ -23,7 +33,7 @@ class Answer(Protocol):
 class Connection(Protocol):
     """Way to send requests."""
 
-    def request(self, method: str, url: str, **sent: object) -> Answer:
+    def request(self, method: str, url: str, **sent: Unpack[Sent]) -> Answer:
         """Send a request with `params`, `json` and `headers`; raise TimeoutError or ConnectionError without answer."""
 
     def close(self) -> None:

@@ -4,10 +4,10 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from http.client import HTTPConnection, HTTPException, HTTPResponse
-from typing import Any
+from typing import Unpack
 from urllib.parse import SplitResult, quote, urlencode, urlsplit
 
-from climate.cli.connection.http_protocols import Answer, Connection
+from climate.cli.connection.http_protocols import Answer, Connection, Sent
 
 CONNECT_SECONDS = 5.0
 UNQUOTED = "%/:?#[]@!$&'()*+,;=~"
@@ -45,8 +45,9 @@ class LocalAnswer:
     def text(self) -> str:
         return self.content.decode("utf-8", "replace")
 
-    def json(self) -> Any:
-        return json.loads(self.content)
+    def json(self) -> object:
+        content: object = json.loads(self.content)
+        return content
 
 
 @dataclass
@@ -57,7 +58,7 @@ class LoopbackConnection:
     verify: bool | str = True
     _secure: Connection | None = None
 
-    def request(self, method: str, url: str, **sent: Any) -> Answer:
+    def request(self, method: str, url: str, **sent: Unpack[Sent]) -> Answer:
         """Send a request; TimeoutError and ConnectionError say that there is no answer."""
         try:
             parts = urlsplit(url)
@@ -107,7 +108,7 @@ def _pairs(params: Mapping[str, object]) -> Iterator[tuple[str, str]]:
             yield name, "" if one is None else str(one).lower() if isinstance(one, bool) else str(one)
 
 
-def _sent(connection: HTTPConnection, method: str, target: str, sent: Mapping[str, Any]) -> HTTPResponse:
+def _sent(connection: HTTPConnection, method: str, target: str, sent: Sent) -> HTTPResponse:
     body = json.dumps(sent["json"], ensure_ascii=False).encode() if "json" in sent else None
     given = {"Accept": "*/*", "User-Agent": "climate", **({"Content-Type": "application/json"} if body else {})}
     headers = {name.lower(): value for name, value in {**given, **sent.get("headers", {})}.items()}

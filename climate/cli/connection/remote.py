@@ -1,10 +1,10 @@
 """Requests to other machines by httpx: proxies, certificates, connections that stay open."""
 
-from typing import Any
+from typing import Unpack
 
 import httpx
 
-from climate.cli.connection.http_protocols import Answer
+from climate.cli.connection.http_protocols import Answer, Sent
 from climate.cli.connection.loopback import CONNECT_SECONDS
 
 
@@ -15,7 +15,7 @@ class RemoteConnection:
         limits = httpx.Timeout(timeout, connect=min(CONNECT_SECONDS, timeout))
         self._http = httpx.Client(timeout=limits, verify=verify, trust_env=trust_env)
 
-    def request(self, method: str, url: str, **sent: Any) -> Answer:
+    def request(self, method: str, url: str, **sent: Unpack[Sent]) -> Answer:
         """Send a request; TimeoutError and ConnectionError say that there is no answer."""
         try:
             return self._http.request(method, url, **sent)

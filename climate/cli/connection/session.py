@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
 from shutil import get_terminal_size
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -95,7 +95,7 @@ class Session:
         clock = self.opened[0].clock if self.opened else None
         return clock or datetime.now(UTC)
 
-    def show_all(self, rows: Iterable[Mapping[str, Any]], default: Sequence[str]) -> None:
+    def show_all(self, rows: Iterable[Mapping[str, object]], default: Sequence[str]) -> None:
         """Print a list; `default` are the columns of the table and CSV forms."""
         from climate.cli import output
 
@@ -112,7 +112,7 @@ class Session:
         if names:
             self.say(f"no room for {', '.join(names)}: --long, or -c {names[0]}")
 
-    def show(self, row: Mapping[str, Any]) -> None:
+    def show(self, row: Mapping[str, object]) -> None:
         """Print one record."""
         from climate.cli import output
 

@@ -15,8 +15,12 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, cast
 
 from climate.cli.connection.clouds import CloudEntry
+
+if TYPE_CHECKING:
+    from climate.cli.answers.accounts import TokenBody
 
 MARGIN = 60.0
 """Seconds before its end from which a token is not used any more, because a command must end with it."""
@@ -28,7 +32,7 @@ class Kept:
     """A token with its body, as an earlier command received it."""
 
     id: str
-    body: Mapping[str, object]
+    body: "TokenBody"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +51,7 @@ class TokenCache:
             same = hmac.compare_digest(kept["digest"], _digest(cloud, bytes.fromhex(kept["salt"])))
             if not same or not begun - MARGIN <= time.time() < ends - MARGIN:
                 return None
-            return Kept(str(kept["id"]), dict(kept["body"]))
+            return Kept(str(kept["id"]), cast("TokenBody", dict(kept["body"])))
         except (OSError, ValueError, LookupError, TypeError, RecursionError):
             return None
 

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, TypeVar, cast
 
 from climate.cli import lookup
 from climate.cli.connection.client import Client
@@ -15,6 +15,13 @@ from climate.cli.dates import read
 from climate.cli.demo.screen import Screen
 from climate.cli.demo.stack import Stack
 from climate.cli.errors import NOT_FOUND, Failure
+
+if TYPE_CHECKING:
+    from climate.cli.answers.hosts import HostAllocation, HostWithGpus
+    from climate.cli.answers.leases import Lease
+    from climate.cli.answers.servers import Server
+
+T = TypeVar("T")
 
 MARK = "climate-demo-"
 """Prefix of the names of everything that the demo creates."""
@@ -27,6 +34,11 @@ class Unseen(Exception):
     """Raised if an expected state did not appear."""
 
 
+def _no_lease() -> "Lease":
+    """Return a lease without keys, in place of one that is not made yet."""
+    return cast("Lease", {})
+
+
 @dataclass
 class Play:
     """State of the demo."""
@@ -36,21 +48,21 @@ class Play:
     admin: Client
     member: Client
     visitor: Client | None = None
-    hosts: dict[str, dict[str, Any]] = field(default_factory=dict)
+    hosts: "dict[str, HostWithGpus]" = field(default_factory=dict)
     """Hosts of the reservation pool by name."""
     flavor: str = ""
     """Flavor that fits only on those hosts."""
     small: str = ""
     image: str = ""
-    lease: dict[str, Any] = field(default_factory=dict)
+    lease: "Lease" = field(default_factory=_no_lease)
     lent: frozenset[str] = frozenset()
     """Names of the hosts of that lease."""
     server: str = ""
     sleeper: str = ""
-    sleeper_lease: dict[str, Any] = field(default_factory=dict)
-    storage: dict[str, Any] = field(default_factory=dict)
+    sleeper_lease: "Lease" = field(default_factory=_no_lease)
+    storage: "Lease" = field(default_factory=_no_lease)
     """The lease of storage."""
-    night: dict[str, Any] = field(default_factory=dict)
+    night: "Lease" = field(default_factory=_no_lease)
     """Lease of the host that is off at first."""
     guest: str = ""
     """Server that outlives that lease."""
@@ -59,7 +71,7 @@ class Play:
     def reservation(self) -> str:
         return str(self.lease["reservations"][0]["id"])
 
-    def until(self, what: str, look: Callable[[], Any], reached: Callable[[Any], bool], seconds: float = 30.0) -> Any:
+    def until(self, what: str, look: Callable[[], T], reached: Callable[[T], bool], seconds: float = 30.0) -> T:
         """Return the answer of `look` once `reached` holds; Unseen after `seconds`."""
         began = time.monotonic()
         while not reached(now := look()):
@@ -69,29 +81,29 @@ class Play:
             time.sleep(LOOK_SECONDS)
         return now
 
-    def lease_now(self, lease_id: str) -> dict[str, Any]:
+    def lease_now(self, lease_id: str) -> "Lease":
         """Return a lease as its owner sees it."""
         return lookup.lease_by_id(self.member, lease_id)
 
-    def server_now(self, server_id: str, client: Client | None = None) -> dict[str, object] | None:
+    def server_now(self, server_id: str, client: Client | None = None) -> "Server | None":
         """Return a server, None if it does not exist."""
         return existing(lambda: lookup.server_by_id(client or self.member, server_id))
 
     def boot(self, client: Client, name: str, flavor: str, hints: Mapping[str, str]) -> str:
         """Boot a server and return its id."""
         server = {"name": MARK + name, "flavorRef": flavor, "imageRef": self.image, "networks": "auto"}
-        body: dict[str, Any] = {"server": {**server, "min_count": 1, "max_count": 1}}
+        body: dict[str, object] = {"server": {**server, "min_count": 1, "max_count": 1}}
         if hints:
             body["OS-SCH-HNT:scheduler_hints"] = dict(hints)
         return str(client.json("compute", "POST", "/servers", json=body)["server"]["id"])
 
-    def active(self, server_id: str) -> dict[str, object]:
+    def active(self, server_id: str) -> "Server":
         """Return a server of the member once it is ACTIVE; Unseen if it is in ERROR."""
         settled = ("ACTIVE", "ERROR")
-        server = self.until("the server", lambda: self.server_now(server_id), lambda now: status(now) in settled)
-        fault = (server.get("fault") or {}).get("message")
-        require(server["status"] == "ACTIVE", f"it is {server['status']}: {fault}")
-        return dict(server)
+        seen = self.until("the server", lambda: self.server_now(server_id), lambda now: status(now) in settled)
+        server = present(seen)
+        require(server["status"] == "ACTIVE", f"it is {server['status']}: {fault(server)}")
+        return server
 
     def refusal(self, client: Client, name: str, hints: Mapping[str, str]) -> str:
         """Return the refusal of a boot of the large flavor, or the fault of the server; Unseen if there is neither."""
@@ -107,26 +119,41 @@ class Play:
         client.call("compute", "DELETE", f"/servers/{server_id}")
         if status(server) != "ERROR":
             raise Unseen(f"server {server_id} became {status(server)}")
-        return f"ERROR, {(server.get('fault') or {}).get('message', 'no reason given')}"
+        return f"ERROR, {fault(present(server)) or 'no reason given'}"
 
     def aggregates(self) -> dict[str, frozenset[str]]:
         """Return the aggregates of the cloud."""
         listed = self.admin.json("compute", "GET", "/os-aggregates")["aggregates"]
         return {str(one["name"]): frozenset(one["hosts"]) for one in listed}
 
-    def held(self, lease_id: str) -> Sequence[Mapping[str, object]]:
+    def held(self, lease_id: str) -> "Sequence[HostAllocation]":
         """Return the hosts of a lease."""
         query = {"lease_id": lease_id}
-        listed = self.admin.json("reservation", "GET", "/os-hosts/allocations", params=query)["allocations"]
+        listed: list[HostAllocation] = self.admin.json("reservation", "GET", "/os-hosts/allocations", params=query)[
+            "allocations"
+        ]
         return [one for one in listed if any(held["lease_id"] == lease_id for held in one["reservations"])]
 
 
-def status(thing: Mapping[str, Any] | None) -> str:
+def status(thing: Mapping[str, object] | None) -> str:
     """Return the status of a resource."""
     return "gone" if thing is None else str(thing["status"])
 
 
-def existing(look: Callable[[], dict[str, object]]) -> dict[str, object] | None:
+def present(server: "Server | None") -> "Server":
+    """Return a server; Unseen if it is gone."""
+    if server is None:
+        raise Unseen("the server is gone")
+    return server
+
+
+def fault(server: "Server") -> str | None:
+    """Return the message of a server's fault, None without a fault."""
+    known = server.get("fault")
+    return known["message"] if known else None
+
+
+def existing(look: Callable[[], T]) -> T | None:
     """Return the answer of `look`, None if the server answers 404."""
     try:
         return look()

@@ -3,7 +3,7 @@
 import secrets
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 from climate.adapters import neighbour_storage
 from climate.adapters.neighbour_storage import Link
@@ -11,6 +11,9 @@ from climate.cli.demo.tree import DemoTree, Deployment, client, environ_of
 from climate.cli.errors import TIMEOUT, Failure
 from climate.cli.operations.journal import with_stores
 from climate.settings import Settings
+
+if TYPE_CHECKING:
+    from climate.cli.answers.zones import ListedCell
 
 PARENTS: Mapping[str, str | None] = {
     "api-cell": None,
@@ -61,7 +64,7 @@ def settle(top: Deployment) -> None:
     )
 
 
-def _heard(cells: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+def _heard(cells: "Sequence[ListedCell]") -> Iterator[str]:
     """Return the cells that have reported, with those below them."""
     for cell in cells:
         if cell.get("state") == "up":

@@ -7,13 +7,16 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from climate.cli.dates import wire
 from climate.cli.demo import cleanup, clusters, lease_steps
 from climate.cli.demo.actors import MARK, Play, require, status
 from climate.cli.demo.clusters import FAR, NEAR, NODE, RACK, SPARE, Ground, Rack
 from climate.cli.demo.journal_steps import history_is_told, journal_agrees
+
+if TYPE_CHECKING:
+    from climate.cli.answers.servers import ServerAction
 
 HOME = f"var/demo-{clusters.FOLDER}"
 FLAVOR = {"ram": 1024, "vcpus": 1, "disk": 1}
@@ -57,7 +60,7 @@ class ClusterPlay(Play):
     def seen(self) -> set[tuple[str, str]]:
         """Return the statuses of the servers, and their nodes."""
         shown = [self.server_now(one, self.admin) for one in self.servers]
-        return {(status(one), str((one or {}).get("OS-EXT-SRV-ATTR:hypervisor_hostname"))) for one in shown}
+        return {(status(one), lease_steps.node_of(one)) for one in shown}
 
     def has_memory(self) -> int:
         """Wait until the node has the memory of all present members."""
@@ -159,7 +162,8 @@ def restarts_are_told(play: ClusterPlay) -> str:
         return [action for one in play.servers for action in _actions(play, one)]
 
     result = play.until("the actions of the servers", look, lambda now: now.count("reboot") == 2, PATIENCE)
-    faults = [one for one in play.servers if (play.server_now(one) or {}).get("fault")]
+    shown = [play.server_now(one) for one in play.servers]
+    faults = [one for one in shown if one is not None and one.get("fault")]
     require(not faults, f"{len(faults)} servers have a fault")
     return f"their actions tell {result.count('reboot')} restarts, and no fault"
 
@@ -225,7 +229,9 @@ def _keep_their_disks(play: ClusterPlay) -> None:
 
 
 def _actions(play: ClusterPlay, server_id: str) -> list[str]:
-    listed: Any = play.member.json("compute", "GET", f"/servers/{server_id}/os-instance-actions")["instanceActions"]
+    listed: list[ServerAction] = play.member.json("compute", "GET", f"/servers/{server_id}/os-instance-actions")[
+        "instanceActions"
+    ]
     return [str(one["action"]) for one in listed]
 
 

@@ -1,11 +1,16 @@
 """Steps of the demo with one host: it sleeps until its lease needs it, and is recycled afterwards."""
 
+from collections.abc import Iterable
 from datetime import timedelta
-from typing import Any
+from typing import TYPE_CHECKING
 
 from climate.cli.dates import read, wire
 from climate.cli.demo import lease_steps
 from climate.cli.demo.actors import MARK, Play, Unseen, require, status
+
+if TYPE_CHECKING:
+    from climate.cli.answers.hosts import HostEntry, Power, PowerReport
+    from climate.cli.answers.pools import Resident
 
 HOST = "gpu-1"
 """Host that does not match the demo's first lease."""
@@ -70,7 +75,7 @@ def host_is_up_in_time(play: Play) -> str:
 
 def hours_are_told(play: Play) -> str:
     """Report the hours that the host was off"""
-    report = play.admin.json("reservation", "GET", "/power/report")["report"]
+    report: PowerReport = play.admin.json("reservation", "GET", "/power/report")["report"]
     hours = {host["name"]: host["hours_off"] for host in report["hosts"]}.get(HOST, 0)
     require(
         hours > 0 and report["kwh"] is not None, f"the report says {report['hours_off']} hours, {report['kwh']} kWh"
@@ -89,8 +94,9 @@ def server_outlives_lease(play: Play) -> str:
     waiting = _in_pool(play, "recycling")
     if waiting is None:
         raise Unseen(f"{HOST} is not in the recycling pool")
-    seen = [f"{one['name']} ({one['status']})" for one in waiting["servers"]]
-    require([one["id"] for one in waiting["servers"]] == [play.guest], f"it waits for {seen}")
+    servers = waiting["servers"] or []
+    seen = [f"{one['name']} ({one['status']})" for one in servers]
+    require([one["id"] for one in servers] == [play.guest], f"it waits for {seen}")
     require(status(play.server_now(play.guest)) == "ACTIVE", "the server does not run any more")
     refused = play.refusal(play.member, "latecomer", {"reservation": reservation})
     return f"{HOST} recycles until {seen[0]} is gone; another boot there: {refused}"
@@ -111,20 +117,22 @@ def _path(play: Play, what: str) -> str:
     return f"/os-hosts/{play.hosts[HOST]['id']}/{what}"
 
 
-def _power(play: Play) -> dict[str, object]:
-    return dict(play.admin.json("reservation", "GET", _path(play, "power"))["power"])
+def _power(play: Play) -> "Power":
+    power: Power = play.admin.json("reservation", "GET", _path(play, "power"))["power"]
+    return power
 
 
-def _history(play: Play) -> list[dict[str, Any]]:
-    return list(play.admin.json("reservation", "GET", _path(play, "history"))["history"])
+def _history(play: Play) -> "list[HostEntry]":
+    entries: list[HostEntry] = play.admin.json("reservation", "GET", _path(play, "history"))["history"]
+    return entries
 
 
-def _switched(play: Play, *, on: bool) -> dict[str, Any] | None:
+def _switched(play: Play, *, on: bool) -> "HostEntry | None":
     """Return when the host was last seen in its present power state."""
     entry = next((one for one in reversed(_history(play)) if one["kind"] == "HostSwitched"), None)
     return entry if entry and entry["body"]["on"] is on else None
 
 
-def _in_pool(play: Play, pool: str) -> dict[str, Any] | None:
-    listed = play.admin.pages("reservation", f"/pools/{pool}/hosts", "hosts")
-    return next((dict(one) for one in listed if one["name"] == HOST), None)
+def _in_pool(play: Play, pool: str) -> "Resident | None":
+    listed: Iterable[Resident] = play.admin.pages("reservation", f"/pools/{pool}/hosts", "hosts")
+    return next((one for one in listed if one["name"] == HOST), None)

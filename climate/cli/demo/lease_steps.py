@@ -1,14 +1,20 @@
 """Main steps of the demo: a lease from its creation to its end, each verified through the API."""
 
 import json
+from collections.abc import Iterable
 from datetime import timedelta
-from typing import Any
+from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from climate.cli import lookup
 from climate.cli.dates import read, wire
-from climate.cli.demo.actors import MARK, Play, Unseen, after, require, status
+from climate.cli.demo.actors import MARK, Play, Unseen, after, fault, present, require, status
 from climate.cli.errors import CONFLICT, USAGE, Failure
+
+if TYPE_CHECKING:
+    from climate.cli.answers.hosts import Host
+    from climate.cli.answers.leases import Lease, LeaseEntry
+    from climate.cli.answers.servers import Server
 
 REQUIREMENTS = '["and", [">=", "$vcpus", "4"], [">", "$gpu_count", "1"]]'
 AHEAD, LENGTH = timedelta(seconds=10), timedelta(seconds=150)
@@ -51,7 +57,7 @@ def lease_starts(play: Play) -> str:
     """The lease goes PENDING, STARTING, ACTIVE on time"""
     lease_id, seen = play.lease["id"], ["PENDING"]
 
-    def look() -> dict[str, object]:
+    def look() -> "Lease":
         lease = play.lease_now(lease_id)
         if seen[-1] != lease["status"]:
             seen.append(lease["status"])
@@ -71,21 +77,22 @@ def lease_starts(play: Play) -> str:
     return f"{', '.join(seen)}, {late:.2f} s after its start; its pool holds {_names(play)}"
 
 
-def _history(play: Play, lease_id: str) -> list[dict[str, Any]]:
-    return list(play.member.json("reservation", "GET", f"/leases/{lease_id}/history")["history"])
+def _history(play: Play, lease_id: str) -> "list[LeaseEntry]":
+    entries: list[LeaseEntry] = play.member.json("reservation", "GET", f"/leases/{lease_id}/history")["history"]
+    return entries
 
 
-def _was_starting(play: Play, lease: dict[str, Any]) -> bool:
+def _was_starting(play: Play, lease: "Lease") -> bool:
     """Return whether the journal has a time at which the lease was STARTING, which may be too short to see."""
     for entry in _history(play, lease["id"]):
         if entry["kind"] == "EventClaimed":
             query = {"at": wire(read(entry["at"]))}
-            then = play.member.json("reservation", "GET", f"/leases/{lease['id']}", params=query)["lease"]
+            then: Lease = play.member.json("reservation", "GET", f"/leases/{lease['id']}", params=query)["lease"]
             return str(then["status"]) == "STARTING"
     return False
 
 
-def finished_late(play: Play, lease: dict[str, Any], kind: str) -> float:
+def finished_late(play: Play, lease: "Lease", kind: str) -> float:
     """Return the seconds from the due time of a lease's event to its end."""
     event = next(one for one in lease["events"] if one["event_type"] == kind)
     for entry in _history(play, lease["id"]):
@@ -104,11 +111,15 @@ def server_boots(play: Play) -> str:
 
 
 def _host(play: Play, server_id: str) -> str:
-    shown = play.server_now(server_id, play.admin) or {}
-    return str(shown.get("OS-EXT-SRV-ATTR:hypervisor_hostname"))
+    return node_of(play.server_now(server_id, play.admin))
 
 
-def _address(server: dict[str, Any]) -> str:
+def node_of(server: "Server | None") -> str:
+    """Return the node of a server, as administrators see it."""
+    return str(server.get("OS-EXT-SRV-ATTR:hypervisor_hostname") if server else None)
+
+
+def _address(server: "Server") -> str:
     addresses = [entry["addr"] for entries in server["addresses"].values() for entry in entries]
     require(bool(addresses), "the server has no address")
     return str(addresses[0])
@@ -133,9 +144,10 @@ def sleeper_is_reserved(play: Play) -> str:
     hints = {"reserved": "True", "lease_params": json.dumps(params)}
     play.sleeper = play.boot(play.member, "sleeper", play.small, hints)
     settled = ("RESERVED", "ACTIVE", "ERROR")
-    server = play.until("the second server", lambda: play.server_now(play.sleeper), lambda now: status(now) in settled)
-    require(server["status"] == "RESERVED", f"it is {server['status']}: {(server.get('fault') or {}).get('message')}")
-    leases = play.member.pages("reservation", "/leases", "leases", {"name": params["name"]})
+    seen = play.until("the second server", lambda: play.server_now(play.sleeper), lambda now: status(now) in settled)
+    server = present(seen)
+    require(server["status"] == "RESERVED", f"it is {server['status']}: {fault(server)}")
+    leases: Iterable[Lease] = play.member.pages("reservation", "/leases", "leases", {"name": params["name"]})
     play.sleeper_lease = lookup.only("lease", params["name"], leases)
     held = play.sleeper_lease["reservations"][0]
     require(held["resource_type"] == "virtual:instance", f"its lease holds a {held['resource_type']}")
@@ -147,7 +159,7 @@ def sleeper_wakes(play: Play) -> str:
     """It is woken at the start of its lease"""
     start = play.sleeper_lease["start_date"]
 
-    def look() -> dict[str, object] | None:
+    def look() -> "Server | None":
         server = play.server_now(play.sleeper)
         early = -after(start, play.member.now())
         require(status(server) == "RESERVED" or early < EARLY, f"it is {status(server)} {early:.1f} s too early")
@@ -162,18 +174,18 @@ def sleeper_wakes(play: Play) -> str:
     return f"ACTIVE {late:.2f} s after the start, and so is its lease"
 
 
-def settled_lease(play: Play, lease_id: str, wanted: str) -> dict[str, object]:
+def settled_lease(play: Play, lease_id: str, wanted: str) -> "Lease":
     """Return a lease once it has the expected status; Unseen if it is in ERROR."""
     lease = play.until("its lease", lambda: play.lease_now(lease_id), lambda now: now["status"] in (wanted, "ERROR"))
     require(lease["status"] == wanted, f"the lease is {lease['status']}: {lease.get('status_reason')}")
-    return dict(lease)
+    return lease
 
 
 def sleeper_goes(play: Play) -> str:
     """It is imaged and gone at the end of its lease"""
     lease_id, end = play.sleeper_lease["id"], play.sleeper_lease["end_date"]
 
-    def look() -> dict[str, Any] | None:
+    def look() -> "Server | None":
         server = play.server_now(play.sleeper)
         early = -after(end, play.member.now())
         require(server is not None or early < EARLY, f"it is gone {early:.1f} s too early")
@@ -208,7 +220,8 @@ def all_is_given_back(play: Play) -> str:
         "the hosts to be back", play.aggregates, lambda now: now.get("freepool", frozenset()) >= play.hosts.keys()
     )
     require(play.reservation not in pools, "its pool is still there")
-    hosts = {host["hypervisor_hostname"] for host in play.admin.pages("reservation", "/os-hosts", "hosts")}
+    known: Iterable[Host] = play.admin.pages("reservation", "/os-hosts", "hosts")
+    hosts = {host["hypervisor_hostname"] for host in known}
     require(hosts >= set(play.hosts), f"only {sorted(hosts)} are listed")
     return f"404; freepool holds {', '.join(sorted(pools['freepool']))}, pool {play.reservation[:8]}… is no more"
 

@@ -1,12 +1,16 @@
 """First steps of the demo: cleanup, hosts for leases, and a user of another project."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from secrets import token_urlsafe
-from typing import Any
+from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from climate.cli.demo import cleanup
 from climate.cli.demo.actors import MARK, Play, Unseen, person, require
+
+if TYPE_CHECKING:
+    from climate.cli.answers.hosts import HostWithGpus
+    from climate.cli.answers.servers import Flavor, Node
 
 VISITORS = f"{MARK}visitors"
 """The other project."""
@@ -25,12 +29,12 @@ def stack_answers(play: Play) -> str:
 
 def hosts_are_kept(play: Play) -> str:
     """Four hosts are kept for leases"""
-    known = {host["hypervisor_hostname"]: host for host in play.admin.pages("reservation", "/os-hosts", "hosts")}
+    known = _hosts(play)
     for name, gpus in GPUS.items():
         if name in known:
             play.admin.call("reservation", "DELETE", f"/os-hosts/{known[name]['id']}")
         play.admin.call("reservation", "POST", "/os-hosts", json={"name": name, "gpu_count": gpus})
-    listed = {host["hypervisor_hostname"]: host for host in play.admin.pages("reservation", "/os-hosts", "hosts")}
+    listed = _hosts(play)
     play.hosts = {name: listed[name] for name in GPUS if name in listed}
     require(len(play.hosts) == len(GPUS), f"only {sorted(play.hosts)} are listed")
     for name, host in play.hosts.items():
@@ -40,23 +44,28 @@ def hosts_are_kept(play: Play) -> str:
     return f"{seen}; all of them in freepool"
 
 
+def _hosts(play: Play) -> "dict[str, HostWithGpus]":
+    listed: Iterable[HostWithGpus] = play.admin.pages("reservation", "/os-hosts", "hosts")
+    return {host["hypervisor_hostname"]: host for host in listed}
+
+
 def sizes_are_known(play: Play) -> str:
     """There is a size of server that only those hosts can carry"""
-    nodes = play.admin.json("compute", "GET", "/os-hypervisors/detail")["hypervisors"]
+    nodes: list[Node] = play.admin.json("compute", "GET", "/os-hypervisors/detail")["hypervisors"]
     kept = [node for node in nodes if node["hypervisor_hostname"] in play.hosts]
     others = [node for node in nodes if node["hypervisor_hostname"] not in play.hosts]
     size = {"ram": min(node["memory_mb"] for node in kept), "vcpus": min(node["vcpus"] for node in kept), "disk": 1}
     _require_none_can_carry(size, others)
     body = {"flavor": {"name": f"{MARK}large", **size}}
     play.flavor = str(play.admin.json("compute", "POST", "/flavors", json=body)["flavor"]["id"])
-    flavors = play.member.json("compute", "GET", "/flavors/detail")["flavors"]
+    flavors: list[Flavor] = play.member.json("compute", "GET", "/flavors/detail")["flavors"]
     require(play.flavor in [str(flavor["id"]) for flavor in flavors], "the new flavor is not listed")
     play.small = str(min(flavors, key=lambda flavor: (flavor["ram"], flavor["vcpus"]))["id"])
     play.image = _first_image(play)
     return f"{size['vcpus']} CPUs, {size['ram']} MB; {len(others)} other hosts are smaller"
 
 
-def _require_none_can_carry(size: Mapping[str, int], nodes: Sequence[Mapping[str, Any]]) -> None:
+def _require_none_can_carry(size: Mapping[str, int], nodes: "Sequence[Node]") -> None:
     could = [node for node in nodes if node["memory_mb"] >= size["ram"] and node["vcpus"] >= size["vcpus"]]
     require(not could, f"{[node['hypervisor_hostname'] for node in could]} could carry it as well")
 
@@ -86,5 +95,5 @@ def visitor_comes(play: Play) -> str:
     return f"{name}, a member of project {VISITORS}, who may use that size as well"
 
 
-def _make(play: Play, noun: str, wanted: dict[str, Any]) -> str:
+def _make(play: Play, noun: str, wanted: Mapping[str, object]) -> str:
     return str(play.admin.json("identity", "POST", f"/{noun}s", json={noun: wanted})[noun]["id"])

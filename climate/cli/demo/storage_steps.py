@@ -1,11 +1,14 @@
 """Steps of the demo with storage: reserved, attached to a server as a volume, deleted with its lease."""
 
 from datetime import timedelta
-from typing import Any
+from typing import TYPE_CHECKING
 
 from climate.cli.dates import wire
 from climate.cli.demo import lease_steps
 from climate.cli.demo.actors import MARK, Play, require, status
+
+if TYPE_CHECKING:
+    from climate.cli.answers.storage import StorageAllocation, StoragePool, Volume
 
 POOL, CLASS, BACKEND = f"{MARK}disks", f"{MARK}disk", "local"
 CAPACITY_GB, SIZE_GB = 2, 1
@@ -17,7 +20,7 @@ VOLUMES = "/volume/v3/volumes/detail"
 def storage_is_promised(play: Play) -> str:
     """1 GB of storage is promised to a lease, and no volume is there before its start"""
     pool = {"name": POOL, "storage_class": CLASS, "backend": BACKEND, "capacity_gb": CAPACITY_GB}
-    made = play.admin.json("reservation", "POST", "/storage-pools", json=pool)["storage_pool"]
+    made: StoragePool = play.admin.json("reservation", "POST", "/storage-pools", json=pool)["storage_pool"]
     start = play.member.now().replace(microsecond=0) + AHEAD
     wanted = {"size_gb": SIZE_GB, "storage_class": CLASS, "volumes": 1, "on_end": "delete"}
     body = {
@@ -31,7 +34,8 @@ def storage_is_promised(play: Play) -> str:
     play.storage = play.member.json("reservation", "POST", "/leases", json=body)["lease"]
     require(play.storage["status"] == "PENDING", f"the lease is {play.storage['status']}")
     require(not _volumes(play), "a volume is there already")
-    listed = play.admin.json("reservation", "GET", f"/storage-pools/{made['id']}/allocation")["allocation"]
+    path = f"/storage-pools/{made['id']}/allocation"
+    listed: StorageAllocation = play.admin.json("reservation", "GET", path)["allocation"]
     held = [one["size_gb"] for one in listed["reservations"] if one["lease_id"] == play.storage["id"]]
     require(held == [SIZE_GB], f"{held} GB of the pool are held for it")
     return f"PENDING, {SIZE_GB} of {CAPACITY_GB} GB of {POOL} held from {wire(start)} on"
@@ -75,10 +79,10 @@ def remove(play: Play) -> None:
             play.admin.call("reservation", "DELETE", f"/storage-pools/{pool['id']}")
 
 
-def _volumes(play: Play) -> list[dict[str, Any]]:
+def _volumes(play: Play) -> "list[Volume]":
     """Return the volumes of the lease of storage."""
     client, reservation = play.member, str(play.storage["reservations"][0]["id"])
-    listed = client.body(client.request("GET", f"{client.root}{VOLUMES}"))["volumes"]
+    listed: list[Volume] = client.body(client.request("GET", f"{client.root}{VOLUMES}"))["volumes"]
     return [one for one in listed if one["metadata"].get("reservation_id") == reservation]
 
 

@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from climate.cli.connection.client import Client
 from climate.cli.connection.clouds import find
 from climate.cli.connection.session import Session
 from climate.cli.demo import stack
+from climate.cli.demo.stack import Stack
 from climate.cli.errors import USAGE, Failure
 
 SETTINGS = {"CLIMATE_WEB_PROCESSES": "1", "CLIMATE_WORKER_PROCESSES": "2"}
@@ -127,7 +127,7 @@ def client(one: Deployment) -> Iterator[Client]:
         result.close()
 
 
-def _running(tree: DemoTree, environ: Mapping[str, str], one: Deployment) -> Any:
+def _running(tree: DemoTree, environ: Mapping[str, str], one: Deployment) -> contextlib.AbstractContextManager[Stack]:
     has_web = tree.has_web(one.name)
     words = (*stack.PLAIN_UP, *(() if has_web else tree.child_processes), "--demo")
     return stack.running(environ_of(tree, environ, one), lambda spent: None, words, has_web=has_web)

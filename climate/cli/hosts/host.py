@@ -1,5 +1,7 @@
 """climate host: the hosts kept for leases."""
 
+from typing import TYPE_CHECKING
+
 import click
 
 from climate.cli import lookup
@@ -7,6 +9,9 @@ from climate.cli.connection.session import Session, current
 from climate.cli.dates import Moment, MomentType, wire
 from climate.cli.errors import NOT_ALLOWED, Failure
 from climate.cli.options import PairType, dry, dry_run, listed, shown
+
+if TYPE_CHECKING:
+    from climate.cli.answers.hosts import HostAllocation, HostProperty
 
 COLUMNS = ("id", "hypervisor_hostname", "vcpus", "memory_mb", "local_gb", "reservable", "status", "availability_zone")
 
@@ -104,7 +109,8 @@ def allocations(host: str | None, lease: str | None, reservation: str | None) ->
     query = {key: value for key, value in (("lease_id", lease_id), ("reservation_id", held)) if value}
     if host:
         path = f"/os-hosts/{lookup.host_id(client, host)}/allocation"
-        rows = [client.json("reservation", "GET", path, params=query)["allocation"]]
+        one: HostAllocation = client.json("reservation", "GET", path, params=query)["allocation"]
+        rows = [one]
     else:
         rows = client.json("reservation", "GET", "/os-hosts/allocations", params=query)["allocations"]
     flat = [{"host_id": row["resource_id"], **held} for row in rows for held in row["reservations"]]
@@ -143,9 +149,11 @@ def property_show(name: str) -> None:
     session.show(lookup.only("host property", name, rows, "property"))
 
 
-def _properties(session: Session, query: dict[str, str]) -> list[dict[str, object]]:
-    answer = session.client.json("reservation", "GET", "/os-hosts/properties", params=query)
-    return list(answer["resource_properties"])
+def _properties(session: Session, query: dict[str, str]) -> "list[HostProperty]":
+    listed: list[HostProperty] = session.client.json("reservation", "GET", "/os-hosts/properties", params=query)[
+        "resource_properties"
+    ]
+    return listed
 
 
 @properties.command("set")

@@ -1,7 +1,8 @@
 """climate maintenance, climate host maintenance, heal, fail and health: maintenance and failures of hosts."""
 
+from datetime import timedelta
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, TypedDict, Unpack
 
 import click
 
@@ -10,11 +11,26 @@ from climate.cli.connection.session import Session, current
 from climate.cli.dates import Moment, MomentType, SpanType, wire
 from climate.cli.options import dry, dry_run, listed, shown
 
+if TYPE_CHECKING:
+    from climate.cli.answers.hosts import ChangedMaintenance
+    from climate.cli.answers.leases import Decision
+    from climate.cli.connection.http_protocols import Sent
+
 COLUMNS = ("id", "host", "start_date", "end_date", "reason", "state")
 STATES = ("planned", "active", "done", "cancelled", "all")
 
 
 HISTORY = ("version", "at", "kind", "author", "request_id")
+
+
+class ChangeOptions(TypedDict):
+    """Options of `set`."""
+
+    start: Moment | None
+    end: Moment | None
+    reason: str | None
+    force: bool
+    move_servers: bool | None
 
 
 @click.group("maintenance")
@@ -55,7 +71,7 @@ def history(maintenance: str) -> None:
     """List the changes of a maintenance window with their authors."""
     session = current()
     path = f"/maintenances/{_id(session, maintenance)}/history"
-    lines = session.client.json("reservation", "GET", path)["history"]
+    lines: list[Decision] = session.client.json("reservation", "GET", path)["history"]
     session.show_all([{**line, "author": line["actor"].get("user_id")} for line in lines], HISTORY)
 
 
@@ -69,7 +85,7 @@ def history(maintenance: str) -> None:
 @click.option("--move-servers/--no-move-servers", default=None, help="Move servers to other hosts during the window.")
 @dry_run
 @shown
-def set_(maintenance: str, open_end: bool, dry_run: bool, **given: Any) -> None:
+def set_(maintenance: str, open_end: bool, dry_run: bool, **given: Unpack[ChangeOptions]) -> None:
     """Update the dates or the reason of a maintenance window."""
     session = current()
     if open_end and given["end"]:
@@ -114,20 +130,29 @@ def _id(session: Session, wanted: str) -> str:
 @click.option("--move-servers", is_flag=True, help="Move servers on the host to other hosts during the window.")
 @dry_run
 @shown
-def plan(host: str, reason: str, force: bool, dry_run: bool, **given: Any) -> None:
+def plan(
+    host: str,
+    *,
+    start: Moment,
+    end: Moment | None,
+    length: timedelta | None,
+    reason: str,
+    force: bool,
+    move_servers: bool,
+    dry_run: bool,
+) -> None:
     """Create a maintenance window of a host."""
     session = current()
-    if given["end"] and given["length"]:
+    if end and length:
         raise click.UsageError("give only one of --to, --for")
-    start: Moment = given["start"]
-    until = start.when(session.client.now().replace(microsecond=0)) + given["length"] if given["length"] else None
+    until = start.when(session.client.now().replace(microsecond=0)) + length if length else None
     body = {
         "host_id": lookup.host_id(session.client, host),
         "start_date": _date(session, start),
-        "end_date": wire(until) if until else _date(session, given["end"]) if given["end"] else None,
+        "end_date": wire(until) if until else _date(session, end) if end else None,
         "reason": reason,
         "force": force,
-        **({"move_servers": True} if given["move_servers"] else {}),
+        **({"move_servers": True} if move_servers else {}),
     }
     _show(session, session.client.json("reservation", "POST", "/maintenances", json=body, params=dry(dry_run)))
 
@@ -164,7 +189,9 @@ def fail(host: str, reason: str, dry_run: bool) -> None:
 def _declare(host: str, verb: str, body: dict[str, str] | None, dry_run: bool) -> None:
     session = current()
     path = f"/os-hosts/{lookup.host_id(session.client, host)}/{verb}"
-    sent: dict[str, object] = {"params": dry(dry_run), **({"json": body} if body else {})}
+    sent: Sent = {"params": dry(dry_run)}
+    if body:
+        sent["json"] = body
     session.show(session.client.json("reservation", "POST", path, **sent)["place"])
 
 
@@ -172,7 +199,7 @@ def _date(session: Session, moment: Moment) -> str:
     return "now" if moment.is_now else wire(moment.when(session.client.now().replace(microsecond=0)))
 
 
-def _show(session: Session, answer: dict[str, Any]) -> None:
+def _show(session: Session, answer: "ChangedMaintenance") -> None:
     """Show the window, and the outcome for leases that overlap it."""
     for lease in answer["leases"]:
         has = "has another host" if lease["replaced"] else "has no other host"

@@ -1,6 +1,6 @@
 """climate host move, open, close, history: the pool of a host, and its changes."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Unpack
 
 import click
 
@@ -8,6 +8,10 @@ from climate.cli import lookup
 from climate.cli.connection.session import current
 from climate.cli.hosts import pool
 from climate.cli.options import dry, dry_run, listed, shown
+
+if TYPE_CHECKING:
+    from climate.cli.answers.hosts import HostEntry
+    from climate.cli.connection.http_protocols import Sent
 
 HISTORY = ("version", "at", "kind", "pool", "reason", "by")
 
@@ -18,7 +22,7 @@ HISTORY = ("version", "at", "kind", "pool", "reason", "by")
 @pool.moving
 @dry_run
 @listed
-def move(hosts: tuple[str, ...], to: str, **given: Any) -> None:
+def move(hosts: tuple[str, ...], to: str, **given: Unpack[pool.MoveOptions]) -> None:
     """Move hosts to a pool, all of them or none."""
     pool.move(hosts, to, given)
 
@@ -46,7 +50,7 @@ def close(host: str, reason: str, dry_run: bool) -> None:
 def _open(host: str, reservable: bool, reason: str, dry_run: bool) -> None:
     session = current()
     path = f"/os-hosts/{lookup.host_id(session.client, host)}/reservable"
-    sent: dict[str, object] = {"json": {"reservable": reservable, "reason": reason}, "params": dry(dry_run)}
+    sent: Sent = {"json": {"reservable": reservable, "reason": reason}, "params": dry(dry_run)}
     session.show(session.client.json("reservation", "PUT", path, **sent)["host"])
 
 
@@ -57,18 +61,20 @@ def history(host: str) -> None:
     """List the history of a host from the journal."""
     session = current()
     path = f"/os-hosts/{lookup.host_id(session.client, host)}/history"
-    rows = session.client.json("reservation", "GET", path)["history"]
-    if session.form not in ("json", "yaml"):
-        rows = [{**row, **_row(row)} for row in rows]
-    session.show_all(rows, HISTORY)
+    rows: list[HostEntry] = session.client.json("reservation", "GET", path)["history"]
+    plain = session.form in ("json", "yaml")
+    session.show_all(rows if plain else [_row(row) for row in rows], HISTORY)
 
 
-def _row(row: dict[str, Any]) -> dict[str, object]:
+def _row(row: "HostEntry") -> dict[str, object]:
+    """Return an entry with its pool, its reason and its author in one cell each."""
     body = row["body"]
     closed = row["kind"] == "HostOpened" and body.get("reservable") is False
     kind = "HostClosed" if closed else row["kind"]
     return {
-        **{name: body.get(name) for name in ("pool", "reason")},
+        **row,
+        "pool": body.get("pool"),
+        "reason": body.get("reason"),
         "kind": kind,
         "by": row.get("actor", {}).get("user_id"),
     }

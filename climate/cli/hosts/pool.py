@@ -1,8 +1,8 @@
 """climate pool: host pools, their allocations, and their default end actions of leases."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import timedelta
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, TypedDict, TypeVar, Unpack
 
 import click
 
@@ -10,6 +10,12 @@ from climate.cli import lookup
 from climate.cli.connection.session import current
 from climate.cli.dates import DECISIONS, Moment, MomentType, SpanType, decisions, read, wire
 from climate.cli.options import dry, dry_run, listed, shown
+
+if TYPE_CHECKING:
+    from climate.cli.answers.leases import Decision
+    from climate.cli.answers.pools import Backlog, MovedHost, Pool, PoolPlan, Resident, Stranger
+    from climate.cli.connection.client import Client
+    from climate.cli.connection.http_protocols import Sent
 
 POOLS = ("name", "hosts", "unregistered", "reservable", "promised_now", "promised_next_day", "drifted")
 HOSTS = (
@@ -60,7 +66,7 @@ def show(pool: str, at: Moment | None) -> None:
 def history(pool: str) -> None:
     """List the changes of a pool's settings with their authors."""
     session = current()
-    lines = session.client.json("reservation", "GET", f"/pools/{lookup.part(pool)}/history")["history"]
+    lines: list[Decision] = session.client.json("reservation", "GET", f"/pools/{lookup.part(pool)}/history")["history"]
     session.show_all(decisions(lines, "terms"), DECISIONS)
 
 
@@ -76,19 +82,31 @@ def hosts(pool: str, servers: bool) -> None:
     session = current()
     query = {"servers": "true"} if servers else {}
     path = f"/pools/{lookup.part(pool)}/hosts"
-    rows = [*session.client.pages("reservation", path, "hosts", query)]
+    residents: list[Resident] = list(session.client.pages("reservation", path, "hosts", query))
+    strangers: list[Stranger] = []
     if pool == "multi-tenant":
         answer = session.client.json("reservation", "GET", path, params={**query, "limit": 1})
-        rows += [{"id": None, "reason": UNREGISTERED, **one} for one in answer["unregistered"] or ()]
+        strangers = answer["unregistered"] or []
     plain = session.form in ("json", "yaml")
-    session.show_all(rows if plain else [_flat(row) for row in rows], HOSTS)
+    rows = [*(residents if plain else map(_flat, residents)), *(_stranger(one, plain) for one in strangers)]
+    session.show_all(rows, HOSTS)
 
 
-def _flat(row: dict[str, Any]) -> dict[str, object]:
+def _flat(row: "Resident") -> dict[str, object]:
     """Return a row with the next allocation and the servers in one cell each."""
+    ahead = row.get("next")
+    return {**row, "next_start": ahead["start"] if ahead else None, "servers": _servers(row)}
+
+
+def _stranger(row: "Stranger", plain: bool) -> dict[str, object]:
+    """Return a row of a host that is not registered, unless `plain` with the servers in one cell."""
+    whole: dict[str, object] = {"id": None, "reason": UNREGISTERED, **row}
+    return whole if plain else {**whole, "next_start": None, "servers": _servers(row)}
+
+
+def _servers(row: "Resident | Stranger") -> str | None:
     servers = row["servers"]
-    text = None if servers is None else " ".join(f"{one['name']}({one['status']})" for one in servers)
-    return {**row, "next_start": (row.get("next") or {}).get("start"), "servers": text}
+    return None if servers is None else " ".join(f"{one['name']}({one['status']})" for one in servers)
 
 
 @group.command("set")
@@ -123,7 +141,7 @@ def _flat(row: dict[str, Any]) -> dict[str, object]:
 )  # fmt: skip
 @dry_run
 @shown
-def set_(pool: str, unset: tuple[str, ...], dry_run: bool, **given: Any) -> None:
+def set_(pool: str, unset: tuple[str, ...], dry_run: bool, **given: str | int | timedelta | None) -> None:
     """Set the target of the reservation pool, and the settings of leases without their own."""
     session = current()
     body = {name: _plain(value) for name, value in given.items() if value is not None} | dict.fromkeys(unset)
@@ -133,7 +151,7 @@ def set_(pool: str, unset: tuple[str, ...], dry_run: bool, **given: Any) -> None
     session.show(session.client.json("reservation", "PUT", path, json=body, params=dry(dry_run))["pool"])
 
 
-def _plain(value: Any) -> object:
+def _plain(value: object) -> object:
     return int(value.total_seconds()) if isinstance(value, timedelta) else value
 
 
@@ -149,14 +167,19 @@ def backlog(pool: str, all_: bool, start: Moment | None, end: Moment | None) -> 
     client = session.client
     between = {"from": start, "to": end}
     query = {name: wire(moment.when(client.now())) for name, moment in between.items() if moment}
-    names = [one["name"] for one in client.json("reservation", "GET", "/pools")["pools"]] if all_ else [pool]
+    pools: list[Pool] = client.json("reservation", "GET", "/pools")["pools"] if all_ else []
+    names = [one["name"] for one in pools] if all_ else [pool]
     flat = [
         {"id": row["id"], "name": row["name"], "pool": name, **promise}
         for name in names
-        for row in client.pages("reservation", f"/pools/{lookup.part(name)}/backlog", "backlog", query)
+        for row in _backlog(client, name, query)
         for promise in row["promises"]
     ]
     session.show_all(flat, BACKLOG)
+
+
+def _backlog(client: "Client", pool: str, query: dict[str, str]) -> "Iterator[Backlog]":
+    return client.pages("reservation", f"/pools/{lookup.part(pool)}/backlog", "backlog", query)
 
 
 @group.command("plan")
@@ -164,7 +187,7 @@ def backlog(pool: str, all_: bool, start: Moment | None, end: Moment | None) -> 
 def plan() -> None:
     """Explain the target size of the reservation pool, and the hosts that the next round adds, drains or releases."""
     session = current()
-    result = session.client.json("reservation", "GET", "/pools/reservation/plan")["plan"]
+    result: PoolPlan = session.client.json("reservation", "GET", "/pools/reservation/plan")["plan"]
     if session.form in ("json", "yaml"):
         session.show(result)
         return
@@ -173,7 +196,7 @@ def plan() -> None:
     session.show_all([*result["moves"], *kept], PLAN)
 
 
-def _plan_text(plan: dict[str, Any]) -> str:
+def _plan_text(plan: "PoolPlan") -> str:
     """Return the plan in two sentences."""
     if not plan["managed"]:
         return f"The pool has {plan['hosts']} hosts and does not follow its backlog; its target is {plan['target']}."
@@ -187,6 +210,15 @@ def _plan_text(plan: dict[str, Any]) -> str:
     )
 
 
+class MoveOptions(TypedDict):
+    """Options of `moving`, and `dry_run`."""
+
+    reason: str
+    force: bool
+    source: str | None
+    dry_run: bool
+
+
 def moving(command: F) -> F:
     """Add the options of a move to a command."""
     for option in (
@@ -198,18 +230,22 @@ def moving(command: F) -> F:
     return command
 
 
-def move(hosts: tuple[str, ...], pool: str, given: dict[str, Any]) -> None:
+def move(hosts: tuple[str, ...], pool: str, given: MoveOptions) -> None:
     """Request a move, and show the pools of the hosts afterwards."""
     session = current()
-    body = {"hosts": list(hosts), "reason": given["reason"], "force": given["force"]}
+    body: dict[str, object] = {"hosts": list(hosts), "reason": given["reason"], "force": given["force"]}
     body |= {"from": given["source"]} if given["source"] else {}
-    sent: dict[str, object] = {"json": body, "params": dry(given["dry_run"])}
-    rows = session.client.json("reservation", "POST", f"/pools/{lookup.part(pool)}/moves", **sent)["moves"]
-    if session.form not in ("json", "yaml"):
-        rows = [
-            {**row["host"], **row, "leases": " ".join(str(one["lease_id"]) for one in row["leases"])} for row in rows
-        ]
-    session.show_all(rows, MOVES)
+    sent: Sent = {"json": body, "params": dry(given["dry_run"])}
+    rows: list[MovedHost] = session.client.json("reservation", "POST", f"/pools/{lookup.part(pool)}/moves", **sent)[
+        "moves"
+    ]
+    plain = session.form in ("json", "yaml")
+    session.show_all(rows if plain else map(_moved, rows), MOVES)
+
+
+def _moved(row: "MovedHost") -> dict[str, object]:
+    """Return a host that was moved, with its leases in one cell."""
+    return {**row["host"], **row, "leases": " ".join(str(one["lease_id"]) for one in row["leases"])}
 
 
 @group.command("move")
@@ -218,6 +254,6 @@ def move(hosts: tuple[str, ...], pool: str, given: dict[str, Any]) -> None:
 @moving
 @dry_run
 @listed
-def move_(pool: str, hosts: tuple[str, ...], **given: Any) -> None:
+def move_(pool: str, hosts: tuple[str, ...], **given: Unpack[MoveOptions]) -> None:
     """Move hosts to a pool, all of them or none; --dry-run --force shows the leases that would lose one."""
     move(hosts, pool, given)

@@ -1,6 +1,6 @@
 """climate power and climate host power: power of hosts."""
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -8,6 +8,9 @@ from climate.cli import lookup
 from climate.cli.connection.session import current
 from climate.cli.dates import Moment, MomentType, wire
 from climate.cli.options import JsonType, PairType, dry, dry_run, listed, shown
+
+if TYPE_CHECKING:
+    from climate.cli.answers.hosts import Power, PowerReport
 
 POWER = ("id", "name", "pool", "driver", "on", "wanted", "state", "changed_at", "watts", "failures", "error")
 REPORT = ("id", "name", "hours_off")
@@ -36,7 +39,7 @@ def report(start: Moment | None, end: Moment | None, hosts: bool) -> None:
     session = current()
     moments = {"from": start, "to": end}
     query = {name: wire(moment.when(session.client.now())) for name, moment in moments.items() if moment}
-    report = session.client.json("reservation", "GET", "/power/report", params=query)["report"]
+    report: PowerReport = session.client.json("reservation", "GET", "/power/report", params=query)["report"]
     if hosts:
         session.show_all(report["hosts"], REPORT)
     else:
@@ -69,18 +72,26 @@ def show(host: str) -> None:
 @click.option("--watts", type=click.IntRange(0), help="Idle power of the host in watts.")
 @dry_run
 @shown
-def set_(host: str, dry_run: bool, **given: Any) -> None:
+def set_(
+    host: str,
+    *,
+    driver: str,
+    settings: tuple[tuple[str, str], ...],
+    more: dict[str, object] | None,
+    secrets: tuple[str, ...],
+    watts: int | None,
+    dry_run: bool,
+) -> None:
     """Replace all power settings of a host.
 
     Secrets are prompted for, or read from standard input, one a line, because
     every user of the machine can read the command line.
     """
     session = current()
-    asked = {name: click.prompt(name, hide_input=session.interactive, err=True) for name in given["secrets"]}
-    settings = {**dict(given["settings"]), **(given["more"] or {}), **asked}
-    body = {"driver": given["driver"], "settings": settings, "watts": given["watts"]}
-    answer = session.client.json("reservation", "PUT", _path(host), json=body, params=dry(dry_run))
-    session.show(answer["power"])
+    asked = {name: click.prompt(name, hide_input=session.interactive, err=True) for name in secrets}
+    body = {"driver": driver, "settings": {**dict(settings), **(more or {}), **asked}, "watts": watts}
+    power: Power = session.client.json("reservation", "PUT", _path(host), json=body, params=dry(dry_run))["power"]
+    session.show(power)
 
 
 @host_group.command("clear")

@@ -1,6 +1,7 @@
 """climate storage: storage pools that can be reserved."""
 
-from typing import Any
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 import click
 
@@ -8,6 +9,9 @@ from climate.cli import lookup
 from climate.cli.connection.client import Client
 from climate.cli.connection.session import current
 from climate.cli.options import dry, dry_run, listed, shown
+
+if TYPE_CHECKING:
+    from climate.cli.answers.storage import StorageAllocation, StoragePool
 
 PATH = "/storage-pools"
 COLUMNS = ("id", "name", "storage_class", "capacity_gb", "closed", "backend")
@@ -25,7 +29,7 @@ def group() -> None:
 @click.option("--capacity", "capacity_gb", type=click.IntRange(1), required=True, metavar="GB", help="Its size in GB.")
 @dry_run
 @shown
-def create(dry_run: bool, **body: Any) -> None:
+def create(dry_run: bool, **body: str | int) -> None:
     """Register a backend as a storage pool."""
     session = current()
     answer = session.client.json("reservation", "POST", PATH, json=body, params=dry(dry_run))
@@ -56,7 +60,7 @@ def show(pool: str) -> None:
 @click.option("--closed/--open", default=None, help="Refuse new allocations of it.")
 @dry_run
 @shown
-def set_(pool: str, dry_run: bool, **given: Any) -> None:
+def set_(pool: str, dry_run: bool, **given: str | int | None) -> None:
     """Update a storage pool."""
     session = current()
     body = {key: value for key, value in given.items() if value is not None}
@@ -84,17 +88,22 @@ def allocations(pool: str | None) -> None:
     session = current()
     client = session.client
     if pool:
-        rows = [client.json("reservation", "GET", f"{PATH}/{_id(client, pool)}/allocation")["allocation"]]
+        one: StorageAllocation = client.json("reservation", "GET", f"{PATH}/{_id(client, pool)}/allocation")[
+            "allocation"
+        ]
+        rows = [one]
     else:
         rows = client.json("reservation", "GET", f"{PATH}/allocations")["allocations"]
     flat = [{"pool": row["name"], **held} for row in rows for held in row["reservations"]]
     session.show_all(flat, ("pool", "id", "lease_id", "size_gb", "start_date", "end_date", "kept"))
 
 
-def _one(client: Client, wanted: str) -> dict[str, Any]:
+def _one(client: Client, wanted: str) -> "StoragePool":
     if lookup.UUID.fullmatch(wanted):
-        return dict(client.json("reservation", "GET", f"{PATH}/{lookup.part(wanted)}")["storage_pool"])
-    return lookup.only("storage", wanted, client.pages("reservation", PATH, "storage_pools"), called="storage pool")
+        found: StoragePool = client.json("reservation", "GET", f"{PATH}/{lookup.part(wanted)}")["storage_pool"]
+        return found
+    known: Iterable[StoragePool] = client.pages("reservation", PATH, "storage_pools")
+    return lookup.only("storage", wanted, known, called="storage pool")
 
 
 def _id(client: Client, wanted: str) -> str:

@@ -1,11 +1,16 @@
 """climate calendar: secret feeds by which calendar programs show leases."""
 
+from typing import TYPE_CHECKING
+
 import click
 
 from climate.cli import lookup
 from climate.cli.connection.client import Client
 from climate.cli.connection.session import current
 from climate.cli.options import listed, shown
+
+if TYPE_CHECKING:
+    from climate.cli.answers.notices import CalendarFeed, NewCalendarFeed
 
 FEEDS = "/calendar-feeds"
 COLUMNS = ("id", "name", "scope", "created_at")
@@ -24,7 +29,7 @@ def create(name: str, whole: bool) -> None:
     """Create a calendar feed; its URL is shown once."""
     session = current()
     body = {"name": name, "scope": "project" if whole else "user"}
-    made = session.client.json("reservation", "POST", FEEDS, json=body)["calendar_feed"]
+    made: NewCalendarFeed = session.client.json("reservation", "POST", FEEDS, json=body)["calendar_feed"]
     session.show({"id": made["id"], "url": made["url"], **made})
     session.say("the URL is shown this once; whoever has it reads the leases until `climate calendar delete`")
 
@@ -47,5 +52,5 @@ def delete(feeds: tuple[str, ...]) -> None:
         client.call("reservation", "DELETE", f"{FEEDS}/{lookup.part(one['id'])}")
 
 
-def _feeds(client: Client) -> list[dict[str, object]]:
+def _feeds(client: Client) -> "list[CalendarFeed]":
     return list(client.pages("reservation", FEEDS, "calendar_feeds"))

@@ -1,20 +1,24 @@
 """climate find: times at which a lease fits, with holds and leases of them."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, TypedDict, Unpack
 from uuid import uuid4
 
 import click
 
 from climate.cli import lookup
 from climate.cli.connection.session import Session, current
-from climate.cli.dates import MomentType, SpanType, instant, spoken, wire
+from climate.cli.dates import Moment, MomentType, SpanType, instant, spoken, wire
 from climate.cli.errors import CONFLICT, Failure
 from climate.cli.leases.lease import show_lease
-from climate.cli.leases.request_body import capacity, new_reservations
+from climate.cli.leases.request_body import CapacityOptions, capacity, new_reservations
 from climate.cli.options import listed
+
+if TYPE_CHECKING:
+    from climate.cli.answers.availability import Availability, Hold, Offer, Point
+    from climate.cli.answers.leases import Lease
 
 COLUMNS = ("offer", "start_date", "end_date", "length", "gets", "free", "expires_at")
 ALTERNATIVES = ("offer", "instead", "start_date", "end_date", "length", "gets")
@@ -33,7 +37,7 @@ class WindowType(click.ParamType[dict[str, object]]):
 
     name = "window"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> dict[str, object]:
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> dict[str, object]:
         if isinstance(value, dict):
             return value
         found = WINDOW.fullmatch(str(value).strip())
@@ -55,6 +59,36 @@ def _days(text: str) -> list[str] | None:
     return sorted(set(chosen), key=DAYS.index)
 
 
+class FindOptions(CapacityOptions):
+    """Options of the command."""
+
+    length: timedelta
+    within: timedelta
+    earliest: Moment
+    between: tuple[dict[str, object], ...]
+    mode: str
+    step: timedelta
+    offers: int
+    hold: int | None
+    take: int | None
+    name: str
+    wait_list: bool
+
+
+class Question(TypedDict):
+    """A search, as it is sent."""
+
+    reservations: list[dict[str, object]]
+    duration: int
+    earliest: str
+    latest: str | None
+    between: list[dict[str, object]]
+    step: int
+    mode: str
+    offers: int
+    points: int
+
+
 @click.command("find")
 @click.option("--for", "length", type=SpanType(), required=True, help="Length of the lease: 90s, 6h, 1d12h.")
 @click.option("--within", type=SpanType(), default="1w", show_default=True, help="Time in which the lease must lie.")
@@ -69,7 +103,7 @@ def _days(text: str) -> list[str] | None:
 @click.option("--wait-list", is_flag=True, help="If nothing fits, make a lease that stands in line for it.")
 @capacity(new=True)
 @listed
-def command(**given: Any) -> None:
+def command(**given: Unpack[FindOptions]) -> None:
     """Find times at which a lease fits; hold one, or make the lease of it.
 
     The best times are first. The line shows how many are free along the time that was searched.
@@ -77,7 +111,7 @@ def command(**given: Any) -> None:
     session = current()
     _refuse_both(given)
     asked = _question(session, given)
-    answer = session.client.json("reservation", "POST", "/availability", json=asked)
+    answer: Availability = session.client.json("reservation", "POST", "/availability", json=asked)
     offers = answer["offers"] or [one["offer"] for one in answer["alternatives"]]
     if given["wait_list"] and not answer["offers"]:
         _stand_in_line(session, asked, given)
@@ -94,7 +128,7 @@ def command(**given: Any) -> None:
         raise Failure("nothing fits", CONFLICT, _reason(answer))
 
 
-def _refuse_both(given: Mapping[str, Any]) -> None:
+def _refuse_both(given: FindOptions) -> None:
     """Refuse options that exclude each other."""
     if given["hold"] and given["take"]:
         raise click.UsageError("--hold and --take exclude each other")
@@ -102,7 +136,7 @@ def _refuse_both(given: Mapping[str, Any]) -> None:
         raise click.UsageError("--wait-list excludes --hold and --between")
 
 
-def _question(session: Session, given: Mapping[str, Any]) -> dict[str, object]:
+def _question(session: Session, given: FindOptions) -> Question:
     if given["network"]:
         given = {**given, "network": lookup.network_id(session.client, given["network"])}
     now = session.client.now().replace(microsecond=0)
@@ -120,20 +154,21 @@ def _question(session: Session, given: Mapping[str, Any]) -> dict[str, object]:
     }
 
 
-def _take(session: Session, offer: Mapping[str, object], given: Mapping[str, object]) -> None:
+def _take(session: Session, offer: "Offer", given: FindOptions) -> None:
     name = given["name"]
     asked = {"offer": offer["id"], "name": name}
-    hold = session.client.json("reservation", "POST", "/holds", json=asked)["hold"]
+    hold: Hold = session.client.json("reservation", "POST", "/holds", json=asked)["hold"]
     if given["hold"]:
         session.show(hold)
         session.say(f"held until {hold['expires_at']} UTC: `climate lease confirm {hold['id']}` makes it a lease")
         return
     headers = {"Idempotency-Key": str(uuid4())}
     body = {"name": name, "hold": hold["id"]}
-    show_lease(session, session.client.json("reservation", "POST", "/leases", json=body, headers=headers)["lease"])
+    made: Lease = session.client.json("reservation", "POST", "/leases", json=body, headers=headers)["lease"]
+    show_lease(session, made)
 
 
-def _stand_in_line(session: Session, asked: Mapping[str, Any], given: Mapping[str, Any]) -> None:
+def _stand_in_line(session: Session, asked: Question, given: FindOptions) -> None:
     """Make the lease of the earliest time, which waits up to the latest start and moves until then."""
     now = session.client.now().replace(microsecond=0)
     start = given["earliest"].when(now)
@@ -146,10 +181,11 @@ def _stand_in_line(session: Session, asked: Mapping[str, Any], given: Mapping[st
         "wait": {"until": wire(latest)},
     }
     headers = {"Idempotency-Key": str(uuid4())}
-    show_lease(session, session.client.json("reservation", "POST", "/leases", json=body, headers=headers)["lease"])
+    made: Lease = session.client.json("reservation", "POST", "/leases", json=body, headers=headers)["lease"]
+    show_lease(session, made)
 
 
-def _show(session: Session, answer: Mapping[str, Any]) -> None:
+def _show(session: Session, answer: "Availability") -> None:
     if session.form != "table" and session.form in ("json", "yaml"):
         session.show(answer)
         return
@@ -164,7 +200,7 @@ def _show(session: Session, answer: Mapping[str, Any]) -> None:
             click.echo(line)
 
 
-def _row(place: int, offer: Mapping[str, Any]) -> dict[str, object]:
+def _row(place: int, offer: "Offer") -> dict[str, object]:
     counts = [one for one in offer["reservations"] if one["count"] is not None]
     length = _instant(offer["end_date"]) - _instant(offer["start_date"])
     return {
@@ -183,7 +219,7 @@ def _spelled(seconds: int) -> str:
     return "".join(f"{number}{unit}" for number, unit in parts if number)
 
 
-def _lines(session: Session, answer: Mapping[str, Any]) -> list[str]:
+def _lines(session: Session, answer: "Availability") -> list[str]:
     """Return the free counts as lines of at most 80 columns, each with its range."""
     drawn = []
     for points in answer["free"]:
@@ -196,7 +232,7 @@ def _lines(session: Session, answer: Mapping[str, Any]) -> list[str]:
     return drawn
 
 
-def _sampled(points: Sequence[Mapping[str, Any]]) -> list[int]:
+def _sampled(points: "Sequence[Point]") -> list[int]:
     """Return the least count in each of WIDTH equal parts of the time between the first and the last point."""
     times = [_instant(point["time"]).timestamp() for point in points]
     begin, part = times[0], max(1.0, (times[-1] - times[0]) / WIDTH)
@@ -223,6 +259,6 @@ def _instant(text: str) -> datetime:
     return datetime.fromisoformat(text)
 
 
-def _reason(answer: Mapping[str, Any]) -> str:
+def _reason(answer: "Availability") -> str:
     binding = answer["binding"]
     return f"{binding['name']}: {binding['message']}" if binding else "search again with fewer conditions"

@@ -1,14 +1,14 @@
 """The history of a lease in sentences: when, by whom, what."""
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from climate.cli.dates import instant, shown
+from climate.cli.leases import sharing_options
 
 if TYPE_CHECKING:
+    from climate.cli.answers.leases import Actor, LeaseEntry, LeaseFact, Sharing
     from climate.cli.tables import Look
-
-Row = Mapping[str, Any]
 
 EVENTS = {
     "start_lease": "the start",
@@ -19,11 +19,11 @@ EVENTS = {
 """Kind of an event -> its name in a sentence; other kinds have their own names."""
 
 
-def sentences(rows: Iterable[Row], look: "Look", reader: str = "") -> list[dict[str, object]]:
+def sentences(rows: "Iterable[LeaseEntry]", look: "Look", reader: str = "") -> list[dict[str, object]]:
     """Return a row for each entry of a history: time, author (`you` for the reader's own user id), and a sentence."""
     known: dict[str, str] = {}
     kinds: dict[str, str] = {}
-    result = []
+    result: list[dict[str, object]] = []
     for row in rows:
         body = row["body"]
         known |= {str(event["id"]): str(event["kind"]) for event in body.get("events", ())}
@@ -36,13 +36,13 @@ def sentences(rows: Iterable[Row], look: "Look", reader: str = "") -> list[dict[
     return result
 
 
-def _author(actor: Row, reader: str) -> str:
+def _author(actor: "Actor", reader: str) -> str:
     """Return the component or the user that wrote an entry."""
     user = str(actor.get("user_id") or "")
     return "you" if reader and user == reader else user.removeprefix("climate:")
 
 
-def _when(value: Any, look: "Look") -> str:
+def _when(value: object, look: "Look") -> str:
     """Return a time with its date, because a history is read later."""
     when = instant(value)
     if when is None or look.iso or look.width is None:
@@ -50,25 +50,26 @@ def _when(value: Any, look: "Look") -> str:
     return f"{when.astimezone(None) if not look.utc else when:%Y-%m-%d %H:%M}{' UTC' if look.utc else ''}"
 
 
-def _period(row: Row, look: "Look") -> str:
-    period = row["body"].get("period") or {}
-    return f"from {_when(period.get('start'), look)} to {_when(period.get('end'), look)}"
+def _period(row: "LeaseEntry", look: "Look") -> str:
+    period = row["body"].get("period")
+    start, end = (period["start"], period["end"]) if period else (None, None)
+    return f"from {_when(start, look)} to {_when(end, look)}"
 
 
-def _created(row: Row, event: str, look: "Look") -> str:
+def _created(row: "LeaseEntry", event: str, look: "Look") -> str:
     body = row["body"]
     kinds = [str(one.get("resource_type")) for one in body.get("reservations", ())]
     return f"created as {body.get('name')!r}, {_period(row, look)}, with {', '.join(kinds) or 'no resources'}"
 
 
-def _changed(row: Row, event: str, look: "Look") -> str:
+def _changed(row: "LeaseEntry", event: str, look: "Look") -> str:
     body = row["body"]
     missing = f"; {_count(body['missing'], 'host')} missing" if body.get("missing") else ""
     whose = body.get("resource_type") or "its reservation"
     return f"{whose} has {_promise(body, look)}{missing}{_why(body)}"
 
 
-def _promise(body: Row, look: "Look") -> str:
+def _promise(body: "LeaseFact", look: "Look") -> str:
     """Return the number of hosts, slots, addresses or amounts that a reservation has from then on, and their period."""
     held = (*(body.get("holds") or ()), *(body.get("addresses") or ()))
     periods = [one["during"] for one in held if one.get("during")]
@@ -78,7 +79,7 @@ def _promise(body: Row, look: "Look") -> str:
     return f"{_resources(body)} from {_when(start, look)} to {_when(end, look)}"
 
 
-def _resources(body: Row) -> str:
+def _resources(body: "LeaseFact") -> str:
     """Return the number of hosts, slots, addresses or amounts of a reservation."""
     if holds := body.get("holds"):
         hosts = _count(len(holds), "host")
@@ -94,35 +95,35 @@ def _count(number: int, noun: str, rest: str = "") -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}{rest}"
 
 
-def _put_back(row: Row, event: str, look: "Look") -> str:
+def _put_back(row: "LeaseEntry", event: str, look: "Look") -> str:
     body = row["body"]
     return f"{event} is tried again at {_when(body.get('run_at'), look)}{_why(body)}"
 
 
-def _why(body: Row) -> str:
+def _why(body: "LeaseFact") -> str:
     return f": {body['reason']}" if body.get("reason") else ""
 
 
-def _outcome(body: Row) -> str:
+def _outcome(body: "LeaseFact") -> str:
     return "" if body.get("outcome") in (None, "", "OK") else f" ({body['outcome']})"
 
 
-def _shared(sharing: Row) -> str:
-    ids = [str(one) for named in sharing.values() for one in named]
+def _shared(sharing: "Sharing | None") -> str:
+    ids = [one for named in sharing_options.shared_with(sharing).values() for one in named]
     return f"shared with {', '.join(ids)}" if ids else "shared with nobody any more"
 
 
-def _plain(row: Row, event: str, look: "Look") -> str:
+def _plain(row: "LeaseEntry", event: str, look: "Look") -> str:
     """Return an entry of another kind by its name, with its reason."""
     return f"{row['kind']}{_why(row['body'])}"
 
 
-Sentence = Callable[[Row, str, "Look"], str]
+Sentence = Callable[["LeaseEntry", str, "Look"], str]
 
 SENTENCES: Mapping[str, Sentence] = {
     "LeaseCreated": _created,
     "LeaseRenamed": lambda row, event, look: f"renamed to {row['body'].get('name')!r}",
-    "SharingChanged": lambda row, event, look: _shared(row["body"].get("sharing") or {}),
+    "SharingChanged": lambda row, event, look: _shared(row["body"].get("sharing")),
     "LeaseRescheduled": lambda row, event, look: f"moved: {_period(row, look)}",
     "ReservationChanged": _changed,
     "HostsSublet": lambda row, event, look: (

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, TypeGuard, Unpack
 from uuid import uuid4
 
 import click
@@ -14,9 +14,20 @@ from climate.cli.errors import NOT_ALLOWED, NOT_FOUND, Failure
 from climate.cli.leases import lease_view, series, sharing_options
 from climate.cli.leases.history_sentences import sentences
 from climate.cli.leases.idempotency_times import RequestTimes
-from climate.cli.leases.request_body import capacity, new_reservations, reservation_change
-from climate.cli.options import PairType, dry, dry_run, exactly_one, listed, seconds, shown, waited
-from climate.cli.wait import Goal, wait
+from climate.cli.leases.request_body import (
+    CapacityOptions,
+    ChangeOptions,
+    capacity,
+    new_reservations,
+    reservation_change,
+)
+from climate.cli.options import PairType, WaitOptions, dry, dry_run, exactly_one, listed, seconds, shown, waited
+from climate.cli.wait import Goal, existing, wait
+
+if TYPE_CHECKING:
+    from climate.cli.answers.availability import CreatedSeries
+    from climate.cli.answers.leases import Lease, LeaseAnswer, LeaseEntry, LeaseHost
+    from climate.cli.connection.http_protocols import Sent
 
 COLUMNS = ("id", "name", "status", "start_date", "end_date", "degraded", "waiting")
 HOST_COLUMNS = ("name", "properties", "servers", "reservation_id")
@@ -25,6 +36,34 @@ HISTORY_COLUMNS = ("version", "at", "kind", "event", "outcome", "reason")
 SETTLED = ("HELD", "PENDING", "ACTIVE", "TERMINATED", "ERROR")
 AFTER = {"ACTIVE": ("TERMINATING", "TERMINATED", "DELETING")}
 """Events in the history that prove a status was reached."""
+
+
+class ChangedOptions(WaitOptions):
+    """Options of each command that changes a lease."""
+
+    dry_run: bool
+
+
+class CreateOptions(CapacityOptions, sharing_options.SharingOptions, series.RepeatOptions, ChangedOptions):
+    """Options of `create`."""
+
+    start: Moment
+    end: Moment | None
+    length: timedelta | None
+    before_end: Moment | None
+    event: tuple[tuple[str, str], ...]
+    idempotency_key: str | None
+    wait_until: Moment | None
+
+
+class SetOptions(ChangeOptions, sharing_options.SharingChangeOptions, ChangedOptions):
+    """Options of `set`."""
+
+    name: str | None
+    start: Moment | None
+    end: Moment | None
+    before_end: Moment | None
+    reservation_id: str | None
 
 
 @click.group("lease")
@@ -55,7 +94,7 @@ def group() -> None:
 @waited
 @dry_run
 @shown
-def create(name: str, **given: Any) -> None:
+def create(name: str, **given: Unpack[CreateOptions]) -> None:
     """Reserve hosts, capacity for servers, a server, floating IPs, or storage, for a period."""
     session = current()
     exactly_one(("--end", "--for"), given["end"], given["length"])
@@ -68,24 +107,26 @@ def create(name: str, **given: Any) -> None:
     body = _new_lease(session, name, given, now)
     headers = {"Idempotency-Key": key or str(uuid4())}
     repeat = series.repeat(session.environ, given)
-    sent: dict[str, object] = {"json": body | repeat, "headers": headers, "params": dry(given["dry_run"])}
+    sent: Sent = {"json": body | repeat, "headers": headers, "params": dry(given["dry_run"])}
     try:
-        lease = session.client.json("reservation", "POST", series.PATH if repeat else "/leases", **sent)
+        answer = session.client.call("reservation", "POST", series.PATH if repeat else "/leases", **sent)
     except Failure as failure:
         if 400 <= failure.details.get("status", 0) < 500:
             times.forget(scope)
         raise
     if repeat:
-        series.show_series(session, lease["series"])
+        made: CreatedSeries = session.client.body(answer)
+        series.show_series(session, made["series"])
         return
+    lease: LeaseAnswer = session.client.body(answer)
     if given["wait"] and not given["dry_run"]:
         lease = {"lease": _wait(session, lease["lease"]["id"], "ACTIVE", seconds(given["timeout"]))}
     show_lease(session, _thing(lease))
 
 
-def _new_lease(session: Session, name: str, given: Mapping[str, Any], now: datetime) -> dict[str, object]:
+def _new_lease(session: Session, name: str, given: CreateOptions, now: datetime) -> dict[str, object]:
     """Return the lease that the options describe, for the body of a request."""
-    body: dict[str, Any] = {
+    body: dict[str, object] = {
         "name": name,
         **_dates(given, now),
         "events": _events(given["event"], now),
@@ -97,10 +138,10 @@ def _new_lease(session: Session, name: str, given: Mapping[str, Any], now: datet
         if given["wait"]:
             raise click.UsageError("--wait and --hold exclude each other, because a held lease does not start")
         body["hold_seconds"] = int(given["hold"].total_seconds())
-    return body | request_wait(given, now) | sharing_options.requested(given)
+    return body | request_wait(given, now) | sharing_options.requested(given, given["repeat"])
 
 
-def request_wait(given: Mapping[str, Any], now: datetime) -> dict[str, object]:
+def request_wait(given: CreateOptions, now: datetime) -> dict[str, object]:
     """Return the part of a request that puts a lease in the waiting list; nothing without the option."""
     until = given["wait_until"]
     if not given["wait_list"]:
@@ -112,10 +153,10 @@ def request_wait(given: Mapping[str, Any], now: datetime) -> dict[str, object]:
     return {"wait": {"until": wire(until.when(now))} if until else {}}
 
 
-def _dates(given: Mapping[str, Any], now: datetime) -> dict[str, str | None]:
+def _dates(given: CreateOptions, now: datetime) -> dict[str, str | None]:
     """Return the dates of a request; a start with a length is a time, so that the length is exact."""
-    start: Moment = given["start"]
-    end = given["end"].when(now) if given["end"] else start.when(now) + given["length"]
+    start = given["start"]
+    end = given["end"].when(now) if given["end"] else start.when(now) + (given["length"] or timedelta())
     before_end = given["before_end"]
     return {
         "start_date": "now" if start.is_now and given["end"] else wire(start.when(now)),
@@ -131,9 +172,9 @@ def _events(given: Sequence[tuple[str, str]], now: datetime) -> list[dict[str, s
         raise click.UsageError(f"--event: {wrong}") from None
 
 
-def _thing(body: dict[str, Any], key: str = "lease") -> dict[str, object]:
-    """Return the content of the envelope; a plan with further keys is returned whole."""
-    return dict(body[key]) if list(body) == [key] else body
+def _thing(answer: "LeaseAnswer") -> Mapping[str, object]:
+    """Return the lease of an answer; a plan with further keys is returned whole."""
+    return answer["lease"] if list(answer) == ["lease"] else answer
 
 
 @group.command("confirm")
@@ -156,7 +197,7 @@ def list_(status: str | None, name: str | None) -> None:
     """List leases."""
     session = current()
     query = {key: value for key, value in (("status", status), ("name", name)) if value}
-    rows = list(session.client.pages("reservation", "/leases", "leases", query))
+    rows: list[Lease] = list(session.client.pages("reservation", "/leases", "leases", query))
     kept = [row for row in rows if all(row.get(key) == value for key, value in query.items())]
     plain = session.form in ("json", "yaml")
     session.show_all(kept if plain else [lease_view.list_row(row) for row in kept], COLUMNS)
@@ -184,9 +225,9 @@ def show(lease: str, at: Moment | None) -> None:
     session.show(_thing(answer))
 
 
-def show_lease(session: Session, lease: dict[str, Any]) -> None:
+def show_lease(session: Session, lease: Mapping[str, object]) -> None:
     """Print a lease: for people with its hosts and servers, for programs as the service answered."""
-    if session.form != "table" or session.columns or not {"id", "reservations", "events"} <= lease.keys():
+    if session.form != "table" or session.columns or not _is_whole(lease):
         session.show(lease)
         return
     hosts = hosts_of(session, lease)
@@ -194,7 +235,12 @@ def show_lease(session: Session, lease: dict[str, Any]) -> None:
     session.show(lease_view.fields(lease, hosts, addresses, session.client.now()))
 
 
-def hosts_of(session: Session, lease: Mapping[str, Any]) -> list[dict[str, object]] | None:
+def _is_whole(answer: Mapping[str, object]) -> "TypeGuard[Lease]":
+    """Return whether an answer is a lease, and not the plan of a dry run."""
+    return {"id", "reservations", "events"} <= answer.keys()
+
+
+def hosts_of(session: Session, lease: "Lease") -> "list[LeaseHost] | None":
     """Return the hosts of a lease, as far as the caller may know them; None if the service does not say."""
     try:
         answer = session.client.json("reservation", "GET", f"/leases/{lookup.part(str(lease['id']))}/hosts")
@@ -202,7 +248,8 @@ def hosts_of(session: Session, lease: Mapping[str, Any]) -> list[dict[str, objec
         if failure.code in (NOT_FOUND, NOT_ALLOWED):
             return None
         raise
-    return list(answer.get("hosts") or ())
+    known: list[LeaseHost] | None = answer.get("hosts")
+    return known or []
 
 
 @group.command("hosts")
@@ -225,14 +272,20 @@ def history(lease: str) -> None:
     session = current()
     path = f"/leases/{_past_lease_id(session, lease)}/history"
     answer = session.client.json("reservation", "GET", path)
-    rows = history_rows(answer["history"])
+    entries: list[LeaseEntry] = answer["history"]
+    rows = history_rows(entries)
     if session.form == "table" and not session.columns:
         session.show_all(
-            sentences(rows, session.look, str((session.client.token.body.get("user") or {}).get("id"))),
+            sentences(entries, session.look, _own_id(session)),
             SENTENCE_COLUMNS,
         )
     else:
         session.show_all(rows, HISTORY_COLUMNS)
+
+
+def _own_id(session: Session) -> str:
+    user = session.client.token.body.get("user")
+    return str(user.get("id") if user else None)
 
 
 def _past_lease_id(session: Session, lease: str) -> str:
@@ -247,15 +300,18 @@ def _past_lease_id(session: Session, lease: str) -> str:
         raise
 
 
-def history_rows(history: Iterable[Mapping[str, Any]]) -> list[dict[str, object]]:
+def history_rows(history: "Iterable[LeaseEntry]") -> list[dict[str, object]]:
     """Return the rows of a history with their event and its result."""
     lines = list(history)
-    kinds = {event["id"]: event["kind"] for line in lines for event in line["body"].get("events", ())}
+    kinds: dict[str | None, str] = {
+        event["id"]: event["kind"] for line in lines for event in line["body"].get("events", ())
+    }
     return [
         {
             **line,
             "event": kinds.get(line["body"].get("event_id")),
-            **{key: line["body"].get(key) for key in ("outcome", "reason")},
+            "outcome": line["body"].get("outcome"),
+            "reason": line["body"].get("reason"),
         }
         for line in lines
     ]
@@ -273,14 +329,15 @@ def history_rows(history: Iterable[Mapping[str, Any]]) -> list[dict[str, object]
 @waited
 @dry_run
 @shown
-def set_(lease: str, **given: Any) -> None:
+def set_(lease: str, **given: Unpack[SetOptions]) -> None:
     """Update a lease: name, dates, amounts, the end action, and the projects and users with whom it is shared."""
     session = current()
     now = session.client.now().replace(microsecond=0)
-    body: dict[str, Any] = {"name": given["name"]} if given["name"] is not None else {}
-    for option, key in (("start", "start_date"), ("end", "end_date"), ("before_end", "before_end_date")):
-        if given[option] is not None:
-            body[key] = "now" if given[option].is_now else wire(given[option].when(now))
+    body: dict[str, object] = {"name": given["name"]} if given["name"] is not None else {}
+    dates = {"start_date": given["start"], "end_date": given["end"], "before_end_date": given["before_end"]}
+    for key, date in dates.items():
+        if date is not None:
+            body[key] = "now" if date.is_now else wire(date.when(now))
     if change := reservation_change(given):
         body["reservations"] = [{"id": _reservation_id(session, lease, given["reservation_id"]), **change}]
     if sharing_options.is_changed(given):
@@ -302,10 +359,10 @@ def _reservation_id(session: Session, lease: str, chosen: str | None) -> str:
     )
 
 
-def _put(session: Session, lease_id: str, body: Mapping[str, Any], given: Mapping[str, Any], etag: str = "") -> None:
+def _put(session: Session, lease_id: str, body: Mapping[str, object], given: ChangedOptions, etag: str = "") -> None:
     headers = {"If-Match": etag} if etag else {}
-    sent: dict[str, object] = {"json": body, "headers": headers, "params": dry(given["dry_run"])}
-    answer = session.client.json("reservation", "PUT", f"/leases/{lease_id}", **sent)
+    sent: Sent = {"json": body, "headers": headers, "params": dry(given["dry_run"])}
+    answer: LeaseAnswer = session.client.json("reservation", "PUT", f"/leases/{lease_id}", **sent)
     if given["wait"] and not given["dry_run"]:
         answer = {"lease": _wait(session, lease_id, "", seconds(given["timeout"]))}
     show_lease(session, _thing(answer))
@@ -318,7 +375,7 @@ def _put(session: Session, lease_id: str, body: Mapping[str, Any], given: Mappin
 @waited
 @dry_run
 @shown
-def extend(lease: str, length: timedelta | None, until: Moment | None, **given: Any) -> None:
+def extend(lease: str, length: timedelta | None, until: Moment | None, **given: Unpack[ChangedOptions]) -> None:
     """Extend a lease by LENGTH or --until a time."""
     _move_end(lease, length, until, given)
 
@@ -330,12 +387,12 @@ def extend(lease: str, length: timedelta | None, until: Moment | None, **given: 
 @waited
 @dry_run
 @shown
-def shorten(lease: str, length: timedelta | None, until: Moment | None, **given: Any) -> None:
+def shorten(lease: str, length: timedelta | None, until: Moment | None, **given: Unpack[ChangedOptions]) -> None:
     """Shorten a lease by LENGTH or --until a time."""
     _move_end(lease, None if length is None else -length, until, given)
 
 
-def _move_end(lease: str, by: timedelta | None, until: Moment | None, given: Mapping[str, object]) -> None:
+def _move_end(lease: str, by: timedelta | None, until: Moment | None, given: ChangedOptions) -> None:
     exactly_one(("LENGTH", "--until"), by, until)
     session = current()
     client = session.client
@@ -345,7 +402,8 @@ def _move_end(lease: str, by: timedelta | None, until: Moment | None, given: Map
         _put(session, lease_id, {"end_date": end}, given)
         return
     answer = client.call("reservation", "GET", f"/leases/{lease_id}")
-    end = wire(read(client.body(answer)["lease"]["end_date"]) + (by or timedelta()))
+    present: LeaseAnswer = client.body(answer)
+    end = wire(read(present["lease"]["end_date"]) + (by or timedelta()))
     _put(session, lease_id, {"end_date": end}, given, answer.headers.get("ETag", ""))
 
 
@@ -380,25 +438,25 @@ def wait_(lease: str, status: str, timeout: timedelta) -> None:
         show_lease(session, _wait(session, lease_id, status.upper(), seconds(timeout)))
 
 
-def _wait(session: Session, lease_id: str, status: str, timeout: float) -> dict[str, object]:
+def _wait(session: Session, lease_id: str, status: str, timeout: float) -> "Lease":
     """Return the lease once it has `status`, or is settled if `status` is empty."""
     wanted = (status,) if status else SETTLED
     failed = ("ERROR", *AFTER.get(status, ())) if status and status != "ERROR" else ()
 
-    def why(lease: dict[str, Any] | None) -> str | None:
+    def why(lease: "Lease | None") -> str | None:
         if lease is None:
             return f"lease {lease_id} is gone"
         return f"lease {lease_id} is {lease['status']}" if lease["status"] in failed else None
 
-    def there(lease: dict[str, Any] | None) -> bool:
+    def there(lease: "Lease | None") -> bool:
         return lease is not None and lease["status"] in wanted
 
     goal = Goal(f"lease {lease_id}", lambda: _look(session, lease_id), there, why, _advice(lease_id))
-    return wait(session, goal, timeout)
+    return existing(goal, wait(session, goal, timeout))
 
 
 def _wait_gone(session: Session, lease_id: str, timeout: float) -> None:
-    def why(lease: dict[str, Any] | None) -> str | None:
+    def why(lease: "Lease | None") -> str | None:
         return f"lease {lease_id} could not be ended" if lease and lease["status"] == "ERROR" else None
 
     goal = Goal(
@@ -411,7 +469,7 @@ def _advice(lease_id: str) -> str:
     return f"`climate lease history {lease_id}` shows why"
 
 
-def _look(session: Session, lease_id: str) -> dict[str, object] | None:
+def _look(session: Session, lease_id: str) -> "Lease | None":
     try:
         return lookup.lease_by_id(session.client, lease_id)
     except Failure as failure:

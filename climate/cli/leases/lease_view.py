@@ -2,16 +2,16 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from climate.cli.dates import duration, instant
 from climate.cli.errors import Failure
 from climate.cli.leases import sharing_options
 
 if TYPE_CHECKING:
+    from climate.cli.answers.leases import HeldReservation, Lease, LeaseHost, LeaseServer, Waiting
+    from climate.cli.answers.servers import Server
     from climate.cli.connection.session import Session
-
-Row = Mapping[str, Any]
 
 NEXT = {
     "start_lease": "it starts",
@@ -24,7 +24,9 @@ UNITS = {"vcpus": "{} vCPUs", "memory_mb": "{} MB memory", "local_gb": "{} GB di
 """Property of every host -> text."""
 
 
-def fields(lease: Row, hosts: Sequence[Row] | None, addresses: Mapping[str, str], now: datetime) -> dict[str, object]:
+def fields(
+    lease: "Lease", hosts: "Sequence[LeaseHost] | None", addresses: Mapping[str, str], now: datetime
+) -> dict[str, object]:
     """Return the fields of a lease for a table; `addresses` are those of servers by their ids."""
     return {
         "name": lease.get("name"),
@@ -50,17 +52,17 @@ def fields(lease: Row, hosts: Sequence[Row] | None, addresses: Mapping[str, str]
     }
 
 
-def _parent(lease: Row) -> str | None:
+def _parent(lease: "Lease") -> str | None:
     """Return the lease of which a sub-lease has its hosts."""
     known = lease.get("parent")
     return f"{known['lease_id']}  of project {known['project_id']}" if known else None
 
 
-def _subleases(lease: Row) -> list[str]:
+def _subleases(lease: "Lease") -> list[str]:
     return [f"{one['id']}  {one['hosts']} x physical:host" for one in lease.get("subleases") or ()]
 
 
-def waiting(lease: Row) -> str | None:
+def waiting(lease: "Lease") -> str | None:
     """Return the place of a lease in the waiting list, and its estimate."""
     known = lease.get("waiting")
     if not known:
@@ -69,23 +71,25 @@ def waiting(lease: Row) -> str | None:
     return f"{place}until {_said(known['until'])}{_estimate(known)}"
 
 
-def _estimate(known: Mapping[str, Any]) -> str:
-    if known.get("estimate"):
-        return f"; it would fit from {_said(known['estimate'])}"
-    return f"; it would fit from {_said(known['fits_from'])}, too late" if known.get("fits_from") else ""
+def _estimate(known: "Waiting") -> str:
+    if estimate := known.get("estimate"):
+        return f"; it would fit from {_said(estimate)}"
+    late = known.get("fits_from")
+    return f"; it would fit from {_said(late)}, too late" if late else ""
 
 
 def _said(time: str) -> str:
     return f"{time[:19].replace('T', ' ')} UTC"
 
 
-def list_row(lease: Row) -> dict[str, object]:
+def list_row(lease: "Lease") -> dict[str, object]:
     """Return a lease for a list, with its place in the waiting list in one cell."""
-    place = (lease.get("waiting") or {}).get("place")
+    waits = lease.get("waiting")
+    place = waits.get("place") if waits else None
     return {**lease, "waiting": None if place is None else f"place {place}"}
 
 
-def left(lease: Row, now: datetime) -> str | None:
+def left(lease: "Lease", now: datetime) -> str | None:
     """Return the time until the end of a lease that runs."""
     end = instant(lease.get("end_date"))
     if lease.get("status") != "ACTIVE" or end is None:
@@ -93,7 +97,7 @@ def left(lease: Row, now: datetime) -> str | None:
     return duration(end - now) if end > now else "nothing: it ends now"
 
 
-def following(lease: Row, now: datetime) -> str | None:
+def following(lease: "Lease", now: datetime) -> str | None:
     """Return what happens next to a lease, and when."""
     ahead = [
         (when, str(event["event_type"]))
@@ -111,14 +115,14 @@ def following(lease: Row, now: datetime) -> str | None:
     return f"{distance} {NEXT.get(kind, kind)}"
 
 
-def described(host: Row) -> str:
+def described(host: "LeaseHost") -> str:
     """Return the properties of a host in one line."""
     properties = host.get("properties") or {}
     sizes = [text.format(properties[key]) for key, text in UNITS.items() if properties.get(key) is not None]
     return ", ".join([*sizes, *(f"{key}={value}" for key, value in properties.items() if key not in UNITS)])
 
 
-def host_row(host: Row) -> dict[str, object]:
+def host_row(host: "LeaseHost") -> dict[str, object]:
     """Return a host with its properties and servers in one cell each."""
     servers = host.get("servers")
     said = None if servers is None else ", ".join(f"{one['name']} ({one['status']})" for one in servers)
@@ -128,7 +132,7 @@ def host_row(host: Row) -> dict[str, object]:
 def addresses(session: "Session") -> dict[str, str]:
     """Return the addresses of the caller's servers by the ids of the servers; none without a compute service."""
     try:
-        rows = list(session.client.pages("compute", "/servers/detail", "servers"))
+        rows: list[Server] = list(session.client.pages("compute", "/servers/detail", "servers"))
     except Failure:
         return {}
     return {
@@ -138,18 +142,18 @@ def addresses(session: "Session") -> dict[str, str]:
     }
 
 
-def _servers(hosts: Sequence[Row], addresses: Mapping[str, str]) -> list[str]:
+def _servers(hosts: "Sequence[LeaseHost]", addresses: Mapping[str, str]) -> list[str]:
     """Return a line for each server on the hosts."""
     return [
         _server(server, addresses.get(server["id"], ""), host) for host in hosts for server in host.get("servers") or ()
     ]
 
 
-def _server(server: Row, address: str, host: Row) -> str:
+def _server(server: "LeaseServer", address: str, host: "LeaseHost") -> str:
     return "  ".join(part for part in (server["name"], server["status"], address, f"on {host['name']}") if part)
 
 
-def _reservation(one: Row) -> str:
+def _reservation(one: "HeldReservation") -> str:
     count = one.get("max") or one.get("amount") or one.get("size_gb") or ""
     what = f"{count} x {one.get('resource_type')}" if count else str(one.get("resource_type"))
     what += ", preemptible" if one.get("preemptible") else ""

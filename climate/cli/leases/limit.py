@@ -1,6 +1,7 @@
 """climate limit: limits of projects."""
 
 import re
+from typing import TYPE_CHECKING
 
 import click
 
@@ -12,6 +13,9 @@ from climate.cli.errors import NOT_FOUND, Failure
 from climate.cli.options import dry, dry_run, listed, shown
 from climate.domain.limits import NO_LIMIT, Limit
 from climate.whole_numbers import whole_number
+
+if TYPE_CHECKING:
+    from climate.cli.answers.leases import Decision
 
 COLUMNS = ("name", "value", "used", "project_id", "says")
 NAMES = [str(limit) for limit in Limit]
@@ -73,7 +77,8 @@ def show(project: str, at: Moment | None) -> None:
 def history(project: str) -> None:
     """List the changes of limits of a project, or of `default`, with their authors (administrator)."""
     session = current()
-    lines = session.client.json("reservation", "GET", f"{_path(_any_project(project))}/history")["history"]
+    path = f"{_path(_any_project(project))}/history"
+    lines: list[Decision] = session.client.json("reservation", "GET", path)["history"]
     session.show_all(decisions(lines, "limits"), DECISIONS)
 
 

@@ -1,11 +1,14 @@
 """climate mail: the topics about which you get mail."""
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import click
 
 from climate.cli.connection.session import current
 from climate.cli.options import shown
+
+if TYPE_CHECKING:
+    from climate.cli.answers.notices import MailPreferences
 
 PATH = "/mail-preferences"
 KEY = "mail_preferences"
@@ -41,7 +44,7 @@ def set_(topics: tuple[str, ...], every: bool, nothing: bool) -> None:
         raise click.UsageError("give topics, --all or --none")
     session = current()
     body = {"topics": list(TOPICS if every else dict.fromkeys(topics))}
-    row = session.client.json("reservation", "PUT", PATH, json=body)[KEY]
+    row: MailPreferences = session.client.json("reservation", "PUT", PATH, json=body)[KEY]
     session.show(_row(row))
     if row["topics"] and not row["address"]:
         session.say("you have no mail address: an administrator sets it with `climate user set --email`")
@@ -49,5 +52,5 @@ def set_(topics: tuple[str, ...], every: bool, nothing: bool) -> None:
         session.say("this deployment sends no mail: CLIMATE_SMTP_URL is not set")
 
 
-def _row(known: dict[str, Any]) -> dict[str, object]:
+def _row(known: "MailPreferences") -> dict[str, object]:
     return {**known, "topics": " ".join(known["topics"])}

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Iterator
 from datetime import timedelta
-from typing import Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -12,6 +12,9 @@ from climate.cli.connection.client import Client
 from climate.cli.connection.session import Session, current
 from climate.cli.dates import Moment, MomentType, read, wire
 from climate.cli.options import listed
+
+if TYPE_CHECKING:
+    from climate.cli.answers.notices import Notice
 
 COLUMNS = ("at", "kind", "message", "lease_id", "host_id")
 DEAD_COLUMNS = ("id", "at", "kind", "message", "audience", "attempts", "error")
@@ -58,17 +61,18 @@ def resend(notices: tuple[str, ...]) -> None:
         client.json("reservation", "POST", f"/notices/{lookup.part(notice)}/resend")
 
 
-def _line(notice: dict[str, object], session: Session) -> str:
+def _line(notice: "Notice", session: Session) -> str:
     if session.form == "json":
         return output.json_line(notice)
     return output.records([notice], "value", session.columns or COLUMNS)
 
 
-def followed(client: Client, query: dict[str, Any], pause: float = PAUSE) -> Iterator[dict[str, object]]:
+def followed(client: Client, query: dict[str, str], pause: float = PAUSE) -> "Iterator[Notice]":
     """Yield every notification once, without end."""
     seen: dict[str, str] = {}
     while True:
-        for notice in client.pages("reservation", "/notices", "notices", query):
+        notices: Iterator[Notice] = client.pages("reservation", "/notices", "notices", query)
+        for notice in notices:
             if notice["id"] not in seen:
                 seen[notice["id"]] = notice["at"]
                 yield notice

@@ -1,7 +1,8 @@
 """Options of reservations, and the request bodies built from them."""
 
 from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from datetime import timedelta
+from typing import TypedDict, TypeVar
 
 import click
 
@@ -12,6 +13,7 @@ F = TypeVar("F", bound=Callable[..., object])
 
 AFFINITY: Mapping[str, bool | None] = {"together": True, "apart": False, "any": None}
 SIZES = ("vcpus", "memory_mb", "disk_gb")
+"""Keys of the size of a server."""
 
 
 def capacity(*, new: bool) -> Callable[[F], F]:
@@ -97,15 +99,59 @@ ENDS = (
 )  # fmt: skip
 
 
-def new_reservations(given: Mapping[str, Any]) -> list[dict[str, object]]:
+class ChangeOptions(TypedDict):
+    """Options of `capacity` for a change: of hosts, of room for servers, and of the end."""
+
+    hosts: int | None
+    least: int | None
+    most: int | None
+    host_columns: str | None
+    host_extras: str | None
+    servers: int | None
+    vcpus: int | None
+    memory_mb: int | None
+    disk_gb: int | None
+    affinity: str | None
+    floating_ips: int | None
+    size_gb: int | None
+    on_end: str | None
+    grace: timedelta | None
+
+
+class CapacityOptions(ChangeOptions):
+    """Options of `capacity` for a new lease."""
+
+    zone: str | None
+    cell: str | None
+    across: bool
+    preemptible: bool
+    network: str | None
+    addresses: tuple[str, ...]
+    storage_class: str | None
+    volumes: int | None
+    flavor: str | None
+    server: str | None
+    raw: tuple[dict[str, object], ...]
+
+
+class HostKeys(TypedDict, total=False):
+    """Keys of a reservation of hosts."""
+
+    min: int
+    max: int
+    hypervisor_properties: str
+    resource_properties: str
+
+
+def new_reservations(given: CapacityOptions) -> list[dict[str, object]]:
     """Return the reservations of a new lease; without options the lease is empty."""
     shared = _room(given)
-    hosts = {} if shared else _hosts(given)
-    hosts |= _where(given, hosts)
-    made = [
-        *([_of_hosts(hosts)] if hosts else []),
+    hosts: HostKeys = {} if shared else _hosts(given)
+    where = _where(given, hosts)
+    made: list[dict[str, object]] = [
+        *([_of_hosts(hosts) | where] if hosts else []),
         *([_of_room(given, shared)] if shared or given["flavor"] else []),
-        *([{"resource_type": "virtual:instance", "resource_id": given["server"]}] if given["server"] else []),
+        *_of_server(given),
         *_of_addresses(given),
         *_of_storage(given),
     ]
@@ -116,7 +162,7 @@ def new_reservations(given: Mapping[str, Any]) -> list[dict[str, object]]:
     return [*given["raw"], *({**one, **ends} for one in made)]
 
 
-def reservation_change(given: Mapping[str, Any]) -> dict[str, object]:
+def reservation_change(given: ChangeOptions) -> dict[str, object]:
     """Return the keys of a reservation whose options were given."""
     addresses = {"amount": given["floating_ips"]} if given["floating_ips"] else {}
     storage = {"size_gb": given["size_gb"]} if given["size_gb"] else {}
@@ -128,7 +174,12 @@ def reservation_change(given: Mapping[str, Any]) -> dict[str, object]:
     return {**addresses, **storage, **others, **_ends(given)}
 
 
-def _of_addresses(given: Mapping[str, Any]) -> list[dict[str, object]]:
+def _of_server(given: CapacityOptions) -> list[dict[str, object]]:
+    server = given["server"]
+    return [{"resource_type": "virtual:instance", "resource_id": server}] if server else []
+
+
+def _of_addresses(given: CapacityOptions) -> list[dict[str, object]]:
     count, network, required = given["floating_ips"], given["network"], list(given["addresses"])
     if not (count or network or required):
         return []
@@ -138,7 +189,7 @@ def _of_addresses(given: Mapping[str, Any]) -> list[dict[str, object]]:
     return [{"resource_type": "virtual:floatingip", **keys}]
 
 
-def _of_storage(given: Mapping[str, Any]) -> list[dict[str, object]]:
+def _of_storage(given: CapacityOptions) -> list[dict[str, object]]:
     size, storage_class, volumes = given["size_gb"], given["storage_class"], given["volumes"]
     if not (size or storage_class or volumes):
         return []
@@ -148,13 +199,13 @@ def _of_storage(given: Mapping[str, Any]) -> list[dict[str, object]]:
     return [{"resource_type": "storage:pool", **keys}]
 
 
-def _of_hosts(keys: Mapping[str, Any]) -> dict[str, object]:
+def _of_hosts(keys: HostKeys) -> dict[str, object]:
     least = keys.get("min", 1)
     defaults = {"min": least, "max": max(least, 1), "hypervisor_properties": "", "resource_properties": ""}
     return {"resource_type": "physical:host", **defaults, **keys}
 
 
-def _of_room(given: Mapping[str, Any], keys: Mapping[str, object]) -> dict[str, object]:
+def _of_room(given: CapacityOptions, keys: Mapping[str, object]) -> dict[str, object]:
     missing = [f"--{name.replace('_', '-')}" for name in SIZES if name not in keys]
     if "amount" not in keys:
         raise click.UsageError("give --servers with their number")
@@ -167,36 +218,51 @@ def _of_room(given: Mapping[str, Any], keys: Mapping[str, object]) -> dict[str, 
     return {"resource_type": "flavor:instance", "flavor_id": given["flavor"], **keys}
 
 
-def _room(given: Mapping[str, Any]) -> dict[str, object]:
+def _room(given: ChangeOptions) -> dict[str, object]:
     """Return the keys of a capacity reservation; none if none of its options was given."""
-    numbers = {"amount": given["servers"], **{name: given[name] for name in SIZES}}
-    keys = {key: value for key, value in numbers.items() if value is not None}
+    numbers = {
+        "amount": given["servers"],
+        "vcpus": given["vcpus"],
+        "memory_mb": given["memory_mb"],
+        "disk_gb": given["disk_gb"],
+    }
+    keys: dict[str, object] = {key: value for key, value in numbers.items() if value is not None}
     if given["affinity"] is not None:
         keys["affinity"] = AFFINITY[given["affinity"]]
-    if keys and any(given[name] is not None for name in ("hosts", "least", "most", "host_columns")):
+    of_hosts = (given["hosts"], given["least"], given["most"], given["host_columns"])
+    if keys and any(value is not None for value in of_hosts):
         raise click.UsageError("give hosts or --servers; use --reservation for several reservations of one lease")
     extras = given["host_extras"]
     return {**keys, "resource_properties": extras} if keys and extras is not None else keys
 
 
-def _hosts(given: Mapping[str, Any]) -> dict[str, object]:
+def _hosts(given: ChangeOptions) -> HostKeys:
     hosts, least, most = given["hosts"], given["least"], given["most"]
     if hosts is not None and (least is not None or most is not None):
         raise click.UsageError("give --hosts, or --min and --max")
     if least is not None and most is not None and most < least:
         raise click.UsageError("--max must be equal to or larger than --min")
-    keys = {
-        "min": hosts or least,
-        "max": hosts or most,
-        "hypervisor_properties": given["host_columns"],
-        "resource_properties": given["host_extras"],
-    }
-    return {key: value for key, value in keys.items() if value is not None}
+    keys: HostKeys = {}
+    if (fewest := hosts or least) is not None:
+        keys["min"] = fewest
+    if (greatest := hosts or most) is not None:
+        keys["max"] = greatest
+    if given["host_columns"] is not None:
+        keys["hypervisor_properties"] = given["host_columns"]
+    if given["host_extras"] is not None:
+        keys["resource_properties"] = given["host_extras"]
+    return keys
 
 
-def _where(given: Mapping[str, Any], hosts: Mapping[str, object]) -> dict[str, object]:
+def _where(given: CapacityOptions, hosts: Mapping[str, object]) -> dict[str, object]:
     """Return the requirements on the location of hosts, and whether they may be taken again."""
-    keys = {key: given[key] for key in ("zone", "cell", "across", "preemptible") if given[key]}
+    places = {
+        "zone": given["zone"],
+        "cell": given["cell"],
+        "across": given["across"],
+        "preemptible": given["preemptible"],
+    }
+    keys: dict[str, object] = {key: value for key, value in places.items() if value}
     if keys and not hosts:
         raise click.UsageError("--zone, --cell, --across and --preemptible need --hosts, or --min and --max")
     if given["zone"] and given["cell"]:
@@ -204,7 +270,7 @@ def _where(given: Mapping[str, Any], hosts: Mapping[str, object]) -> dict[str, o
     return keys
 
 
-def _ends(given: Mapping[str, Any]) -> dict[str, object]:
+def _ends(given: ChangeOptions) -> dict[str, object]:
     grace = given["grace"]
     keys = {"on_end": given["on_end"], "grace_period": None if grace is None else int(grace.total_seconds())}
     return {key: value for key, value in keys.items() if value is not None}

@@ -1,7 +1,5 @@
 """climate reservation: operations on the resources of a lease."""
 
-from typing import Any
-
 import click
 
 from climate.cli import lookup
@@ -22,18 +20,19 @@ def group() -> None:
 @click.option("--force", is_flag=True, help="Accept a host that does not match.")
 @dry_run
 @shown
-def reallocate(host: str, force: bool, dry_run: bool, **given: Any) -> None:
+def reallocate(
+    host: str, lease: str | None, reservation: str | None, to: str | None, force: bool, dry_run: bool
+) -> None:
     """Allocate another host to a lease instead of HOST."""
     session = current()
     client = session.client
-    if (given["lease"] is None) == (given["reservation"] is None):
+    if (lease is None) == (reservation is None):
         raise click.UsageError("give exactly one of --lease, --reservation")
     whose = (
-        {"lease_id": lookup.lease_id(client, given["lease"])}
-        if given["lease"]
-        else {"reservation_id": lookup.reservation_id(client, given["reservation"])}
+        {"lease_id": lookup.lease_id(client, lease)}
+        if lease
+        else {"reservation_id": lookup.reservation_id(client, reservation or "")}
     )
-    to = lookup.host_id(client, given["to"]) if given["to"] else None
-    body = {**whose, "to": to, "force": force}
+    body = {**whose, "to": lookup.host_id(client, to) if to else None, "force": force}
     path = f"/os-hosts/{lookup.host_id(client, host)}/allocation"
     session.show(client.json("reservation", "PUT", path, json=body, params=dry(dry_run))["reallocation"])

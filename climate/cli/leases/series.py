@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 from datetime import timedelta
-from typing import Any
+from typing import TYPE_CHECKING, TypedDict
 
 import click
 
@@ -12,6 +12,9 @@ from climate.cli.connection.session import Session, current
 from climate.cli.dates import SpanType
 from climate.cli.options import dry, dry_run, listed, shown
 
+if TYPE_CHECKING:
+    from climate.cli.answers.availability import Occurrence, Series
+
 PATH = "/series"
 COLUMNS = ("id", "name", "rule", "zone", "leases", "start_date")
 OCCURRENCE_COLUMNS = ("name", "start_date", "end_date", "status")
@@ -19,27 +22,38 @@ CLASH_COLUMNS = (*OCCURRENCE_COLUMNS, "reason", "instead")
 IANA = re.compile(r":?([A-Za-z_+-]+(?:/[A-Za-z0-9_+-]+)*)")
 
 
+class RepeatOptions(TypedDict):
+    """Options of a lease that make a series of it, or exclude one."""
+
+    repeat: str | None
+    timezone: str | None
+    fitting: bool
+    hold: timedelta | None
+    wait: bool
+    wait_list: bool
+
+
 @click.group("series")
 def group() -> None:
     """Series: leases that repeat by a rule; `climate lease create --repeat` creates them."""
 
 
-def repeat(environ: Mapping[str, str], given: Mapping[str, object]) -> dict[str, object]:
+def repeat(environ: Mapping[str, str], given: RepeatOptions) -> dict[str, object]:
     """Return the recurrence for the body of a request; empty for a single lease."""
     if not given["repeat"]:
-        alone = [option for option in ("timezone", "fitting") if given[option]]
-        if alone:
-            raise click.UsageError(f"--{alone[0]} needs --repeat")
+        if given["timezone"] or given["fitting"]:
+            raise click.UsageError(f"--{'timezone' if given['timezone'] else 'fitting'} needs --repeat")
         return {}
-    for other in ("wait", "hold", "wait_list"):
-        if given[other]:
-            raise click.UsageError(f"--repeat and --{other.replace('_', '-')} exclude each other")
+    others = {"--wait": given["wait"], "--hold": given["hold"], "--wait-list": given["wait_list"]}
+    for option, value in others.items():
+        if value:
+            raise click.UsageError(f"--repeat and {option} exclude each other")
     local = IANA.fullmatch(environ.get("TZ", ""))
     zone = given["timezone"] or (local[1] if local else "UTC")
     return {"repeat": {"rule": given["repeat"], "zone": zone, "make": "fitting" if given["fitting"] else "all"}}
 
 
-def show_series(session: Session, series: Mapping[str, Any]) -> None:
+def show_series(session: Session, series: "Series") -> None:
     """Print a series: for people its occurrences, for programs as the service answered."""
     if session.form in ("json", "yaml"):
         session.show(series)
@@ -51,12 +65,15 @@ def show_series(session: Session, series: Mapping[str, Any]) -> None:
     session.show_all(rows, CLASH_COLUMNS if clashes else OCCURRENCE_COLUMNS)
 
 
-def _row(occurrence: Mapping[str, Any]) -> dict[str, object]:
+def _row(occurrence: "Occurrence") -> dict[str, object]:
     binding = occurrence["binding"]
     reason = f"{binding['name']}: {binding['message']}" if binding else occurrence["reason"]
     nearest = next(iter(occurrence["alternatives"]), None)
     return {
-        **{name: occurrence[name] for name in ("lease_id", "name", "start_date", "end_date")},
+        "lease_id": occurrence["lease_id"],
+        "name": occurrence["name"],
+        "start_date": occurrence["start_date"],
+        "end_date": occurrence["end_date"],
         "status": occurrence["status"] or "does not fit",
         "reason": reason,
         "instead": f"{nearest['message']}: {nearest['offer']['start_date'][:16]}Z" if nearest else None,
@@ -79,7 +96,8 @@ def list_(name: str | None) -> None:
 def show(series: str) -> None:
     """Show a series with its occurrences."""
     session = current()
-    show_series(session, session.client.json("reservation", "GET", _path(session, series))["series"])
+    found: Series = session.client.json("reservation", "GET", _path(session, series))["series"]
+    show_series(session, found)
 
 
 def _path(session: Session, series: str) -> str:
@@ -93,11 +111,12 @@ def _from(session: Session, lease: str | None) -> dict[str, str]:
 FROM_HELP = "Only occurrences from this lease on."
 
 
-def _put(series: str, body: Mapping[str, Any], since: str | None, dry_: bool) -> None:
+def _put(series: str, body: Mapping[str, object], since: str | None, dry_: bool) -> None:
     session = current()
     sent = {**body, **_from(session, since)}
-    answer = session.client.json("reservation", "PUT", _path(session, series), json=sent, params=dry(dry_))
-    show_series(session, answer["series"])
+    path = _path(session, series)
+    changed: Series = session.client.json("reservation", "PUT", path, json=sent, params=dry(dry_))["series"]
+    show_series(session, changed)
 
 
 @group.command("set")
@@ -119,7 +138,7 @@ def set_(
     """Rename or move the occurrences that have not begun: all of them, or none."""
     if later and earlier:
         raise click.UsageError("--later and --earlier exclude each other")
-    body: dict[str, Any] = {"name": name} if name is not None else {}
+    body: dict[str, object] = {"name": name} if name is not None else {}
     if later or earlier:
         body["move_by"] = int((later or -(earlier or timedelta())).total_seconds())
     if not body:

@@ -1,14 +1,29 @@
 """Options that share a lease with projects and users, and the part of a request built from them."""
 
-from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypedDict, TypeVar
 
 import click
 
+if TYPE_CHECKING:
+    from climate.cli.answers.leases import Lease, Sharing
+
 F = TypeVar("F", bound=Callable[..., object])
 
-KINDS = {"share_project": "projects", "viewer": "viewers", "extender": "extenders"}
-"""Name of an option -> key of the request."""
+
+class SharingOptions(TypedDict):
+    """Options of sharing for a new lease."""
+
+    share_project: tuple[str, ...]
+    viewer: tuple[str, ...]
+    extender: tuple[str, ...]
+
+
+class SharingChangeOptions(SharingOptions):
+    """Options of sharing for a change."""
+
+    unshare: tuple[str, ...]
+
 
 NAMES = (
     click.option(
@@ -35,31 +50,47 @@ def sharing_options(*, new: bool) -> Callable[[F], F]:
     return decorate
 
 
-def requested(given: Mapping[str, Any]) -> dict[str, object]:
+def _named(given: SharingOptions) -> dict[str, tuple[str, ...]]:
+    """Return the ids of the options by the keys of a request."""
+    return {"projects": given["share_project"], "viewers": given["viewer"], "extenders": given["extender"]}
+
+
+def requested(given: SharingOptions, repeat: str | None) -> dict[str, object]:
     """Return the part of a request that shares a new lease; nothing without options."""
-    named = {key: list(dict.fromkeys(given[option])) for option, key in KINDS.items() if given[option]}
-    if named and given.get("repeat"):
+    named = {key: list(dict.fromkeys(ids)) for key, ids in _named(given).items() if ids}
+    if named and repeat:
         raise click.UsageError("--repeat excludes the options of sharing: share each lease with `climate lease set`")
     return {"sharing": named} if named else {}
 
 
-def is_changed(given: Mapping[str, Any]) -> bool:
+def is_changed(given: SharingChangeOptions) -> bool:
     """Return whether options change the sharing of a lease."""
-    return any(given[option] for option in (*KINDS, "unshare"))
+    return any((*_named(given).values(), given["unshare"]))
 
 
-def changed(present: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, list[str]]:
+def changed(present: "Lease", given: SharingChangeOptions) -> dict[str, list[str]]:
     """Return the sharing of a lease with what the options add, and without what they remove."""
-    known = present.get("sharing") or {}
-    after = {key: [*dict.fromkeys((*known.get(key, ()), *given[option]))] for option, key in KINDS.items()}
+    known = shared_with(present.get("sharing"))
+    after = {key: [*dict.fromkeys((*known.get(key, ()), *ids))] for key, ids in _named(given).items()}
     unknown = set(given["unshare"]) - {one for ids in after.values() for one in ids}
     if unknown:
         raise click.UsageError(f"--unshare {min(unknown)}: the lease is not shared with it")
     return {key: [one for one in ids if one not in given["unshare"]] for key, ids in after.items()}
 
 
-def shown(lease: Mapping[str, Any]) -> list[str]:
+def shared_with(sharing: "Sharing | None") -> dict[str, list[str]]:
+    """Return the ids with which a lease is shared, by the keys of the answer."""
+    if not sharing:
+        return {}
+    return {
+        "projects": sharing.get("projects", []),
+        "viewers": sharing.get("viewers", []),
+        "extenders": sharing.get("extenders", []),
+    }
+
+
+def shown(lease: "Lease") -> list[str]:
     """Return a line for each project and user with whom a lease is shared."""
-    known = lease.get("sharing") or {}
+    known = shared_with(lease.get("sharing"))
     words = {"projects": "project", "viewers": "viewer", "extenders": "extender"}
     return [f"{word} {one}" for key, word in words.items() for one in known.get(key, ())]

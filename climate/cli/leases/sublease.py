@@ -1,20 +1,41 @@
 """climate lease sublet and subleases: hosts of a lease for another project, for a part of its time."""
 
-from collections.abc import Mapping
-from typing import Any
+from datetime import timedelta
+from typing import TYPE_CHECKING, TypedDict, Unpack
 from uuid import uuid4
 
 import click
 
 from climate.cli import lookup
 from climate.cli.connection.session import current
-from climate.cli.dates import MomentType, SpanType, wire
+from climate.cli.dates import Moment, MomentType, SpanType, wire
 from climate.cli.leases import lease_view
 from climate.cli.leases.idempotency_times import RequestTimes
 from climate.cli.leases.lease import show_lease
 from climate.cli.options import dry, dry_run, exactly_one, listed, shown
 
+if TYPE_CHECKING:
+    from climate.cli.answers.leases import Lease, LeaseAnswer
+
 COLUMNS = ("id", "name", "project_id", "status", "start_date", "end_date")
+
+
+class SubletOptions(TypedDict):
+    """Options of `sublet`."""
+
+    project_id: str
+    user_id: str | None
+    hosts: int | None
+    host_names: tuple[str, ...]
+    start: Moment
+    end: Moment | None
+    length: timedelta | None
+    before_end: Moment | None
+    reservation_id: str | None
+    on_end: str | None
+    grace: timedelta | None
+    idempotency_key: str | None
+    dry_run: bool
 
 
 @click.command("sublet")
@@ -36,7 +57,7 @@ COLUMNS = ("id", "name", "project_id", "status", "start_date", "end_date")
 )
 @dry_run
 @shown
-def sublet(lease: str, name: str, **given: Any) -> None:
+def sublet(lease: str, name: str, **given: Unpack[SubletOptions]) -> None:
     """Give hosts of LEASE to another project for a part of its time, as a lease NAME of that project."""
     session = current()
     exactly_one(("--end", "--for"), given["end"], given["length"])
@@ -46,7 +67,7 @@ def sublet(lease: str, name: str, **given: Any) -> None:
     scope = f"{session.client.cloud.source} {session.client.cloud.auth_url} {lease} {name} {key}"
     now = times.first(scope, now) if key and not given["dry_run"] else now
     start, before_end = given["start"], given["before_end"]
-    end = given["end"].when(now) if given["end"] else start.when(now) + given["length"]
+    end = given["end"].when(now) if given["end"] else start.when(now) + (given["length"] or timedelta())
     body = {
         "name": name,
         "start_date": "now" if start.is_now else wire(start.when(now)),
@@ -56,13 +77,21 @@ def sublet(lease: str, name: str, **given: Any) -> None:
     }
     path = f"/leases/{lookup.lease_id(session.client, lease)}/subleases"
     headers = {"Idempotency-Key": key or str(uuid4())}
-    made = session.client.json("reservation", "POST", path, json=body, headers=headers, params=dry(given["dry_run"]))
-    show_lease(session, dict(made["lease"]) if list(made) == ["lease"] else made)
+    query = dry(given["dry_run"])
+    made: LeaseAnswer = session.client.json("reservation", "POST", path, json=body, headers=headers, params=query)
+    show_lease(session, made["lease"] if list(made) == ["lease"] else made)
 
 
-def _wanted(given: Mapping[str, Any]) -> dict[str, object]:
+def _wanted(given: SubletOptions) -> dict[str, object]:
     """Return the fields of a request that were given as options."""
-    wanted = {key: given[key] for key in ("project_id", "user_id", "hosts", "reservation_id", "on_end") if given[key]}
+    keys = {
+        "project_id": given["project_id"],
+        "user_id": given["user_id"],
+        "hosts": given["hosts"],
+        "reservation_id": given["reservation_id"],
+        "on_end": given["on_end"],
+    }
+    wanted: dict[str, object] = {key: value for key, value in keys.items() if value}
     if given["host_names"]:
         wanted["host_names"] = list(given["host_names"])
     if given["grace"]:
@@ -77,7 +106,7 @@ def subleases(lease: str) -> None:
     """List the sub-leases of a lease."""
     session = current()
     path = f"/leases/{lookup.lease_id(session.client, lease)}/subleases"
-    rows = session.client.json("reservation", "GET", path)["subleases"]
+    rows: list[Lease] = session.client.json("reservation", "GET", path)["subleases"]
     plain = session.form in ("json", "yaml")
     session.show_all(rows if plain else [lease_view.list_row(row) for row in rows], COLUMNS)
 

@@ -1,7 +1,5 @@
 """climate usage: host hours of leases."""
 
-from typing import Any
-
 import click
 
 from climate.cli.connection.session import current
@@ -27,7 +25,7 @@ PARTS = ("day", "week", "month", "all")
 )
 @click.option("--project", metavar="PROJECT", help="Only this project, by id (administrator).")
 @listed
-def command(**asked: Any) -> None:
+def command(**asked: Moment | str | None) -> None:
     """Report reserved, used and idle host hours of leases.
 
     A host is used while a server runs on it.

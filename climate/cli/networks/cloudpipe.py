@@ -4,7 +4,7 @@ import io
 import os
 import zipfile
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -12,11 +12,12 @@ from climate.cli.connection.session import current
 from climate.cli.lookup import part
 from climate.cli.options import listed, shown
 
+if TYPE_CHECKING:
+    from climate.cli.answers.networks import Certificate
+
 PATH = "/os-cloudpipe"
 COLUMNS = ("project_id", "instance_id", "state", "public_ip", "public_port", "internal_ip", "created_at")
 CERTIFICATES = ("serial", "name", "user_id", "created_at", "expires_at", "revoked_at")
-FILES = {"ca.crt": "authority", "client.crt": "certificate", "client.key": "private_key", "cloudpipe.ovpn": "config"}
-"""Files of the archive -> the keys of the answer with their content."""
 
 
 @click.group("cloudpipe")
@@ -71,9 +72,10 @@ def credentials(project: str, name: str, file: Path | None) -> None:
     target = file or Path(f"cloudpipe-{name.replace(os.sep, '-')}.zip")
     if target.exists():
         raise click.UsageError(f"{target} exists already; choose another --file")
-    made = session.client.json("compute", "POST", _certificates(project), json={"certificate": {"name": name}})
-    _write(target, made["certificate"])
-    details = {key: made["certificate"][key] for key in ("serial", "name", "expires_at")}
+    body = {"certificate": {"name": name}}
+    made: Certificate = session.client.json("compute", "POST", _certificates(project), json=body)["certificate"]
+    _write(target, made)
+    details = {"serial": made["serial"], "name": made["name"], "expires_at": made["expires_at"]}
     session.show({**details, "file": str(target)})
 
 
@@ -99,12 +101,19 @@ def _certificates(project: str) -> str:
     return f"{PATH}/{part(project)}/certificates"
 
 
-def _write(target: Path, made: dict[str, Any]) -> None:
+def _write(target: Path, made: "Certificate") -> None:
+    """Write the ZIP file of a certificate, which only its owner can read."""
+    files = {
+        "ca.crt": made["authority"],
+        "client.crt": made["certificate"],
+        "client.key": made["private_key"],
+        "cloudpipe.ovpn": made["config"],
+    }
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, key in FILES.items():
+        for name, content in files.items():
             entry = zipfile.ZipInfo(name)
             entry.external_attr = 0o600 << 16
-            archive.writestr(entry, made[key])
+            archive.writestr(entry, content)
     with os.fdopen(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
         file.write(packed.getvalue())

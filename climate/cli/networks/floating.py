@@ -1,14 +1,20 @@
 """climate floating: floating IPs of the cloud and their pools; `reservable` below it has those that can be reserved."""
 
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Unpack
 
 import click
 
 from climate.cli import lookup
+from climate.cli.connection.http_protocols import Sent
 from climate.cli.connection.session import current
 from climate.cli.errors import NOT_FOUND, Failure
 from climate.cli.networks.network import call
 from climate.cli.options import listed, shown
+
+if TYPE_CHECKING:
+    from climate.cli.answers.networks import FloatingIp, Network, PoolFigures, Port, Subnet
+    from climate.cli.connection.client import Json
 
 PATH = "/v2.0/floatingips"
 COLUMNS = ("id", "floating_ip_address", "fixed_ip_address", "status", "project_id", "tags")
@@ -22,30 +28,30 @@ def group() -> None:
     """Floating IPs: those of servers, their pools, and those that can be reserved."""
 
 
-def _ask(method: str, path: str, **sent: Any) -> dict[str, Any]:
+def _ask(method: str, path: str, **sent: Unpack[Sent]) -> "Json":
     return current().client.json("network", method, path, **sent)
 
 
-def _floating(wanted: str) -> dict[str, object]:
+def _floating(wanted: str) -> "FloatingIp":
     """Return a floating IP by its id or its address."""
-    listed = current().client.pages("network", PATH, "floatingips")
+    listed: Iterable[FloatingIp] = current().client.pages("network", PATH, "floatingips")
     return lookup.only("floating", wanted, listed, "floating_ip_address", "floating address")
 
 
-def _pools() -> list[dict[str, Any]]:
+def _pools() -> "list[Network]":
     return list(_ask("GET", "/v2.0/networks", params={"router:external": "True"})["networks"])
 
 
-def _port(server: str, fixed: str | None) -> dict[str, object]:
+def _port(server: str, fixed: str | None) -> dict[str, str]:
     """Return the port to associate: a server's first one, or the one with this fixed IP."""
     server_id = lookup.server(current().client, server)["id"]
-    ports = list(_ask("GET", "/v2.0/ports", params={"device_id": server_id})["ports"])
+    ports: list[Port] = _ask("GET", "/v2.0/ports", params={"device_id": server_id})["ports"]
     held = [port for port in ports if fixed is None or fixed in [one["ip_address"] for one in port["fixed_ips"]]]
     if not held:
         raise Failure(
             f"server {server!r} has no address {fixed or 'at all'}", NOT_FOUND, f"`climate server show {server}`"
         )
-    return {"port_id": held[0]["id"]} | ({"fixed_ip_address": fixed} if fixed else {})
+    return {"port_id": held[0]["id"], **({"fixed_ip_address": fixed} if fixed else {})}
 
 
 @group.command("create")
@@ -54,13 +60,14 @@ def _port(server: str, fixed: str | None) -> dict[str, object]:
 @click.option("--description", help="Description of the address.")
 @click.option("--server", help="Associate it with this server, by name or id.")
 @shown
-def create(pool: str | None, server: str | None, **given: Any) -> None:
+def create(pool: str | None, server: str | None, **given: str | None) -> None:
     """Allocate a floating IP from a POOL; the POOL may be omitted if there is only one."""
     pools = _pools()
     if pool is None and len(pools) != 1:
         raise click.UsageError(f"name a POOL of {', '.join(one['name'] for one in pools) or 'none'}")
     chosen = pools[0] if pool is None else lookup.only("floating pool", pool, pools)
-    body = {"floating_network_id": chosen["id"]} | {key: value for key, value in given.items() if value is not None}
+    wanted = {key: value for key, value in given.items() if value is not None}
+    body: dict[str, object] = {"floating_network_id": chosen["id"], **wanted}
     body |= {} if server is None else _port(server, None)
     current().show(_ask("POST", PATH, json={"floatingip": body})["floatingip"])
 
@@ -106,7 +113,7 @@ def disassociate(floating: str) -> None:
     _put(floating, {"port_id": None})
 
 
-def _put(floating: str, body: dict[str, Any]) -> None:
+def _put(floating: str, body: Mapping[str, object]) -> None:
     path = f"{PATH}/{_floating(floating)['id']}"
     current().show(_ask("PUT", path, json={"floatingip": body})["floatingip"])
 
@@ -123,9 +130,9 @@ def pool_group() -> None:
 @click.option("--gateway", help="Router of the network, which is never allocated.")
 @click.option("--interface", help="Interface of network hosts to this network; by default the deployment's.")
 @shown
-def pool_create(name: str, cidr: str, addresses: str | None, **given: Any) -> None:
+def pool_create(name: str, cidr: str, addresses: str | None, gateway: str | None, interface: str | None) -> None:
     """Create a pool of an external network, like 203.0.113.0/24 (administrator)."""
-    body = {"ip_range": addresses or cidr, "pool": name, "cidr": cidr, **given}
+    body = {"ip_range": addresses or cidr, "pool": name, "cidr": cidr, "gateway": gateway, "interface": interface}
     current().show(call("POST", "/os-floating-ips-bulk", json={KEY: body})[KEY])
 
 
@@ -145,7 +152,8 @@ def pool_add(pool: str, addresses: str) -> None:
 def pool_list() -> None:
     """List the pools with their allocation ranges; administrators see the number of used addresses."""
     outside = {row["id"]: row for row in _pools()}
-    subnets = {row["network_id"]: row for row in _ask("GET", "/v2.0/subnets")["subnets"]}
+    known: list[Subnet] = _ask("GET", "/v2.0/subnets")["subnets"]
+    subnets = {row["network_id"]: row for row in known}
     figures = _figures() if any("provider:network_type" in row for row in outside.values()) else {}
     rows = [
         {**subnets[key], **figures.get(key, {}), "id": key, "name": row["name"], "addresses": _ranges(subnets[key])}
@@ -156,9 +164,9 @@ def pool_list() -> None:
 
 
 def _figures() -> dict[str, dict[str, object]]:
-    rows = _ask("GET", "/v2.0/network-ip-availabilities")["network_ip_availabilities"]
-    return {row["network_id"]: {key: row[key] for key in ("total_ips", "used_ips")} for row in rows}
+    rows: list[PoolFigures] = _ask("GET", "/v2.0/network-ip-availabilities")["network_ip_availabilities"]
+    return {row["network_id"]: {"total_ips": row["total_ips"], "used_ips": row["used_ips"]} for row in rows}
 
 
-def _ranges(subnet: dict[str, Any]) -> str:
+def _ranges(subnet: "Subnet") -> str:
     return " ".join(f"{one['start']}-{one['end']}" for one in subnet["allocation_pools"])

@@ -1,6 +1,8 @@
 """climate floating reservable: floating IPs that can be reserved."""
 
+from collections.abc import Iterable
 from functools import partial
+from typing import TYPE_CHECKING
 
 import click
 
@@ -8,6 +10,9 @@ from climate.cli import lookup
 from climate.cli.connection.client import Client
 from climate.cli.connection.session import current
 from climate.cli.options import dry, dry_run, listed, shown
+
+if TYPE_CHECKING:
+    from climate.cli.answers.networks import ReservableFloatingIp
 
 PATH = "/floatingips"
 COLUMNS = ("id", "floating_ip_address", "floating_network_id", "subnet_id", "reservable")
@@ -76,10 +81,12 @@ def allocations(floatingip: str | None) -> None:
     session.show_all(flat, ("floating_ip_address", "id", "lease_id", "start_date", "end_date"))
 
 
-def _one(client: Client, wanted: str) -> dict[str, object]:
+def _one(client: Client, wanted: str) -> "ReservableFloatingIp":
     if lookup.UUID.fullmatch(wanted):
-        return dict(client.json("reservation", "GET", f"{PATH}/{lookup.part(wanted)}")["floatingip"])
-    return lookup.only("floatingip", wanted, client.pages("reservation", PATH, "floatingips"), "floating_ip_address")
+        found: ReservableFloatingIp = client.json("reservation", "GET", f"{PATH}/{lookup.part(wanted)}")["floatingip"]
+        return found
+    known: Iterable[ReservableFloatingIp] = client.pages("reservation", PATH, "floatingips")
+    return lookup.only("floatingip", wanted, known, "floating_ip_address")
 
 
 def _id(client: Client, wanted: str) -> str:

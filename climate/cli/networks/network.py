@@ -1,12 +1,17 @@
 """climate network: networks of servers, their projects, and their network services."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Unpack
 
 import click
 
 from climate.cli import lookup
+from climate.cli.connection.http_protocols import Sent
 from climate.cli.connection.session import current
 from climate.cli.options import listed, shown
+
+if TYPE_CHECKING:
+    from climate.cli.answers.networks import ComputeNetwork, NetworkAgent
+    from climate.cli.connection.client import Json
 
 PROXIED = {"OpenStack-API-Version": "compute 2.35", "X-OpenStack-Nova-API-Version": "2.35"}
 """Last microversion of os-networks, which accepts all options of network managers."""
@@ -16,14 +21,15 @@ OWN = ("id", "label", "cidr", "gateway")
 HOSTS = ("host", "alive", "heartbeat_timestamp", "networks")
 
 
-def call(method: str, path: str, **sent: Any) -> dict[str, Any]:
+def call(method: str, path: str, **sent: Unpack[Sent]) -> "Json":
     """Return the answer of Compute below microversion 2.36."""
-    return current().client.json("compute", method, path, headers=PROXIED, **sent)
+    sent["headers"] = PROXIED
+    return current().client.json("compute", method, path, **sent)
 
 
 def network_id(wanted: str) -> str:
     """Return the id of a network of servers by its id or its label."""
-    rows = call("GET", "/os-networks")["networks"]
+    rows: list[ComputeNetwork] = call("GET", "/os-networks")["networks"]
     return str(lookup.only("network", wanted, rows, "label")["id"])
 
 
@@ -53,11 +59,12 @@ def group() -> None:
 @click.option("--dns", multiple=True, help="DNS server; at most two.")
 @click.option("--project", "project_id", metavar="ID", help="Project of VLAN networks.")
 @listed
-def create(label: str, cidr: str, dns: tuple[str, ...], **given: Any) -> None:
+def create(label: str, cidr: str, dns: tuple[str, ...], **given: str | int | None) -> None:
     """Create networks out of a RANGE like 10.1.0.0/16; they work after a network host has claimed them."""
     if len(dns) > 2:
         raise click.UsageError("at most two --dns")
-    body = {"label": label, "cidr": cidr} | {key: value for key, value in given.items() if value is not None}
+    wanted = {key: value for key, value in given.items() if value is not None}
+    body: dict[str, object] = {"label": label, "cidr": cidr, **wanted}
     body |= {f"dns{index}": server for index, server in enumerate(dns, 1)}
     current().show_all(call("POST", "/os-networks", json={"network": body})["networks"], COLUMNS)
 
@@ -66,7 +73,7 @@ def create(label: str, cidr: str, dns: tuple[str, ...], **given: Any) -> None:
 @listed
 def list_() -> None:
     """List networks: administrators see all, others those that they may use."""
-    rows = call("GET", "/os-networks")["networks"]
+    rows: list[ComputeNetwork] = call("GET", "/os-networks")["networks"]
     current().show_all(rows, COLUMNS if rows and "manager" in rows[0] else OWN)
 
 
@@ -75,7 +82,7 @@ def list_() -> None:
 @shown
 def show(network: str) -> None:
     """Show a network, by its id or its label."""
-    rows = call("GET", "/os-networks")["networks"]
+    rows: list[ComputeNetwork] = call("GET", "/os-networks")["networks"]
     current().show(lookup.only("network", network, rows, "label"))
 
 
@@ -108,5 +115,5 @@ def disassociate(network: str) -> None:
 def hosts() -> None:
     """List the network services with the number of their networks (administrator)."""
     session = current()
-    rows = session.client.json("network", "GET", "/v2.0/agents")["agents"]
+    rows: list[NetworkAgent] = session.client.json("network", "GET", "/v2.0/agents")["agents"]
     session.show_all([{**row, "networks": row["configurations"]["networks"]} for row in rows], HOSTS)

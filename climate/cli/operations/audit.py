@@ -1,9 +1,10 @@
 """climate audit: changes of limits, pools, hosts, users and more, with their authors."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from datetime import datetime
 from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -11,6 +12,9 @@ from climate.cli.connection.session import current
 from climate.cli.dates import Moment, MomentType, wire
 from climate.cli.options import listed
 from climate.domain.audit_trail import AuditKind
+
+if TYPE_CHECKING:
+    from climate.cli.answers.notices import AuditEntry
 
 COLUMNS = ("at", "author", "kind", "object_id", "name", "action", "before", "after")
 MOST = 100
@@ -28,24 +32,25 @@ MOST = 100
 )
 @click.option("--json", "as_json", is_flag=True, help="The same as -f json.")
 @listed
-def command(limit: int, as_json: bool, **asked: Any) -> None:
+def command(limit: int, as_json: bool, **asked: str | Moment | None) -> None:
     """List changes with author, before and after, newest first (administrator)."""
     session = current()
     if as_json:
         session.form = "json"
-    entries = session.client.pages("reservation", "/audit", "audit", _query(session.client.now(), asked))
+    query = _query(session.client.now(), asked)
+    entries: Iterator[AuditEntry] = session.client.pages("reservation", "/audit", "audit", query)
     result = list(islice(entries, limit or None))
     session.show_all(result if session.form in ("json", "yaml") else map(_line, result), COLUMNS)
 
 
-def _query(now: Any, asked: Mapping[str, Any]) -> dict[str, str]:
+def _query(now: datetime, asked: Mapping[str, str | Moment | None]) -> dict[str, str]:
     """Return the conditions that were given, by their names in the API."""
     names = {"object_id": "object"}
     given = {names.get(name, name): value for name, value in asked.items() if value is not None}
     return {name: wire(value.when(now)) if isinstance(value, Moment) else value for name, value in given.items()}
 
 
-def _line(entry: Mapping[str, Any]) -> dict[str, object]:
+def _line(entry: "AuditEntry") -> dict[str, object]:
     return {**entry, "before": _values(entry.get("before")), "after": _values(entry.get("after"))}
 
 
@@ -54,5 +59,5 @@ def _values(values: Mapping[str, object] | None) -> str:
     return " ".join(f"{name}={_value(value)}" for name, value in sorted((values or {}).items()))
 
 
-def _value(value: Any) -> str:
+def _value(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import httpx
 
@@ -16,6 +16,13 @@ from climate.database.connections import reading
 from climate.embedded import StoreError, running, serving
 from climate.embedded.binaries import choose_postgres, choose_valkey
 from climate.settings import SettingError
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+    from climate.cli.answers.zones import ChildZone, Neighbour
+    from climate.context import Climate
+    from climate.service.process_health import Check
 
 GOOD, FAIR, BAD = "good", "fair", "BAD"
 LEAST_DISK, LITTLE_DISK = 200 * 1024**2, 2 * 1024**3
@@ -112,7 +119,7 @@ def database(session: Session) -> list[Finding]:
         return [Finding("database", BAD, str(failure))]
 
 
-def _database(climate: Any) -> list[Finding]:
+def _database(climate: "Climate") -> list[Finding]:
     from climate.service import process_health
 
     with reading(climate.engine) as conn:
@@ -129,12 +136,12 @@ def _database(climate: Any) -> list[Finding]:
     return findings
 
 
-def _finding(check: Any) -> Finding:
+def _finding(check: "Check") -> Finding:
     """Return the finding for a check of readiness."""
     return Finding(check.name, BAD if not check.ok else FAIR if check.warns else GOOD, check.detail)
 
 
-def _set_aside(climate: Any) -> list[Finding]:
+def _set_aside(climate: "Climate") -> list[Finding]:
     from climate.service.leases import broken_leases
 
     result = broken_leases.listed(climate)
@@ -144,7 +151,7 @@ def _set_aside(climate: Any) -> list[Finding]:
     return [Finding("events", BAD, f"{len(result)} leases have broken rows, the first: {first}: `climate event mend`")]
 
 
-def _migrations(conn: Any) -> Finding:
+def _migrations(conn: "Connection") -> Finding:
     from alembic.config import Config
     from alembic.runtime.migration import MigrationContext
     from alembic.script import ScriptDirectory
@@ -161,7 +168,7 @@ def _migrations(conn: Any) -> Finding:
     return Finding("migrations", BAD, says)
 
 
-def _journal(climate: Any) -> list[Finding]:
+def _journal(climate: "Climate") -> list[Finding]:
     """Compare a part of the rows with the journal; the next run continues."""
     from climate.service.journal import background_check
 
@@ -177,7 +184,7 @@ def _journal(climate: Any) -> list[Finding]:
     return [Finding("journal", GOOD, f"the rows are what the journal says; {whole}{so_far}")]
 
 
-def _archives(climate: Any) -> list[Finding]:
+def _archives(climate: "Climate") -> list[Finding]:
     """Return the archives of leases whose files are missing or have another size."""
     from climate.service.journal import archives
 
@@ -189,7 +196,7 @@ def _archives(climate: Any) -> list[Finding]:
     return [Finding("archives", BAD, f"{says}: put the file back, or `climate journal lost {absent[0]}`")]
 
 
-def _pools(climate: Any) -> list[Finding]:
+def _pools(climate: "Climate") -> list[Finding]:
     from climate.store.hosts import drift
 
     with reading(climate.engine) as conn:
@@ -254,8 +261,8 @@ def sign_in(session: Session) -> list[Finding]:
         token = session.client.login()
     except Failure as failure:
         return [Finding("sign-in", BAD, str(failure))]
-    user = (token.body.get("user") or {}).get("name")
-    return [Finding("sign-in", GOOD, f"as {user}, by {session.client.cloud.source}")]
+    user = token.body.get("user")
+    return [Finding("sign-in", GOOD, f"as {user.get('name') if user else None}, by {session.client.cloud.source}")]
 
 
 def keystone(session: Session) -> list[Finding]:
@@ -274,13 +281,13 @@ def keystone(session: Session) -> list[Finding]:
 def zones(session: Session) -> list[Finding]:
     """Yield the checks of the child zones, for administrators."""
     try:
-        children = session.client.json("compute", "GET", "/zones/detail").get("zones", ())
+        children: Sequence[ChildZone] = session.client.json("compute", "GET", "/zones/detail").get("zones", ())
     except Failure:
         return []
     return [_child(zone) for zone in children]
 
 
-def _child(zone: dict[str, object]) -> Finding:
+def _child(zone: "ChildZone") -> Finding:
     label = f"{zone['name'] or 'n/a'} at {zone['api_url']}"
     error = f": {zone['last_error']}" if zone["last_error"] else ""
     if not zone["is_active"]:
@@ -294,14 +301,14 @@ def cells(session: Session) -> list[Finding]:
     """Yield a check of the link to each neighbouring cell."""
     enabled = session.settings.cells_enable
     try:
-        result = session.client.json("compute", "GET", "/os-cells/detail")["cells"]
+        result: list[Neighbour] = session.client.json("compute", "GET", "/os-cells/detail")["cells"]
     except Failure as failure:
         return [Finding("cells", BAD, str(failure))] if enabled else []
     lonely = [Finding("cells", FAIR, "no neighbour; `climate cell add` adds one")] if enabled else []
     return [_cell(cell) for cell in result] or lonely
 
 
-def _cell(cell: Any) -> Finding:
+def _cell(cell: "Neighbour") -> Finding:
     age = "no message yet" if cell["age"] is None else f"last message {cell['age']:.0f} s ago"
     says = f"{cell['type']}, {age}, {cell['messages']['waiting']} messages wait"
     if cell["last_error"]:

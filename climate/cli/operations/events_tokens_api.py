@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 import click
@@ -15,6 +15,10 @@ from climate.cli.dates import wire
 from climate.cli.errors import ERROR, USAGE, Failure
 from climate.cli.operations.journal import engine_room
 from climate.cli.options import JsonType, listed, shown
+
+if TYPE_CHECKING:
+    from climate.cli.answers.leases import ListedEvent
+    from climate.cli.connection.http_protocols import Sent
 
 EVENT_COLUMNS = ("id", "lease_id", "event_type", "status", "due_at", "run_at", "attempts", "reason")
 
@@ -33,7 +37,7 @@ def event_list(status: str) -> None:
     session.show_all(_events(session, status), EVENT_COLUMNS)
 
 
-def _events(session: Session, status: str) -> Iterator[dict[str, Any]]:
+def _events(session: Session, status: str) -> "Iterator[ListedEvent]":
     return session.client.pages("reservation", "/events", "events", {"status": status})
 
 
@@ -105,8 +109,8 @@ def token() -> None:
     if session.form == "table" and not session.columns:
         click.echo(got.id)
         return
-    project, user = got.body.get("project") or {}, got.body.get("user") or {}
-    ids = {"project_id": project.get("id"), "user_id": user.get("id")}
+    project, user = got.body.get("project"), got.body.get("user")
+    ids = {"project_id": project.get("id") if project else None, "user_id": user.get("id") if user else None}
     session.show({"id": got.id, "expires": got.body.get("expires_at"), **ids})
 
 
@@ -121,7 +125,9 @@ def api(method: str, path: str, data: object, header: tuple[str, ...]) -> None:
     if not path.startswith("/") or path.startswith("//"):
         raise Failure(f"{path!r} is not a path of this cloud", USAGE, "start it with one slash: /v1/leases")
     headers = dict(_header(line) for line in header)
-    sent: dict[str, object] = {"headers": headers} | ({"json": data} if data is not None else {})
+    sent: Sent = {"headers": headers}
+    if data is not None:
+        sent["json"] = data
     answer = session.client.request(method.upper(), session.client.root + path, **sent)
     session.say(f"{answer.status_code} {answer.reason_phrase}")
     click.echo(_pretty(answer.text), nl=False)

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import fields, is_dataclass, replace
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 from uuid import UUID
 
 import click
@@ -19,6 +19,8 @@ from climate.embedded import running
 from climate.settings import Settings
 
 if TYPE_CHECKING:
+    from climate.cli.answers.leases import Actor, StoredEntry
+
     # Import the engine late, because that takes longer than most commands run.
     from climate.context import Climate
     from climate.domain.lease import Lease
@@ -172,7 +174,7 @@ def _when(climate: "Climate", at: Moment | None) -> datetime | None:
         return at.when(climate.now(connection))
 
 
-def _line(entry: "Entry") -> dict[str, object]:
+def _line(entry: "Entry") -> "StoredEntry":
     """Return an entry of the journal as it is stored."""
     from climate.store.journal import fact_codec
 
@@ -182,7 +184,7 @@ def _line(entry: "Entry") -> dict[str, object]:
         "at": wire(fact.at),
         "kind": type(fact).__name__,
         "body": fact_codec.encode(fact),
-        "actor": dict(entry.actor),
+        "actor": cast("Actor", dict(entry.actor)),
         "request_id": entry.request_id,
         "recorded_at": wire(entry.recorded_at),
     }

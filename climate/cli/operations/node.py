@@ -1,12 +1,16 @@
 """climate node: nodes of the cloud and their maintenance."""
 
-from typing import Any
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 import click
 
 from climate.cli import lookup
 from climate.cli.connection.session import current
 from climate.cli.options import exactly_one, listed, shown
+
+if TYPE_CHECKING:
+    from climate.cli.answers.servers import Node
 
 COLUMNS = (
     *("id", "name", "service", "state", "status", "maintenance", "vcpus", "vcpus_used", "memory_mb", "memory_mb_used"),
@@ -26,7 +30,8 @@ def group() -> None:
 def list_() -> None:
     """List nodes with their usage."""
     session = current()
-    rows = session.client.pages("compute", "/os-hypervisors/detail", "hypervisors", {"with_maintenance": "true"})
+    query = {"with_maintenance": "true"}
+    rows: Iterable[Node] = session.client.pages("compute", "/os-hypervisors/detail", "hypervisors", query)
     session.show_all([_flat(row) for row in rows], COLUMNS)
 
 
@@ -47,6 +52,6 @@ def maintenance(node: str, reason: str | None, end: bool | None) -> None:
     session.show(session.client.json("compute", "PUT", f"/os-hosts/{lookup.part(node)}", json=body, headers=headers))
 
 
-def _flat(node: dict[str, Any]) -> dict[str, object]:
+def _flat(node: "Node") -> dict[str, object]:
     named = {"name": node["hypervisor_hostname"], "service": node["service"]["host"], "servers": node["running_vms"]}
     return {**node, **named, "maintenance": node.get("climate:maintenance")}

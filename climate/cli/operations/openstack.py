@@ -1,16 +1,20 @@
 """climate openstack: climate in the catalog of an OpenStack's Keystone."""
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Unpack
 from urllib.parse import urlsplit
 
 import click
 
-from climate.cli.connection.client import BUNDLED, Client
+from climate.cli.connection.client import BUNDLED, Client, Json
+from climate.cli.connection.http_protocols import Sent
 from climate.cli.connection.session import current
 from climate.cli.errors import CONFLICT, NOT_FOUND, USAGE, Failure
 from climate.cli.options import dry_run as with_dry_run
 from climate.cli.options import shown
+
+if TYPE_CHECKING:
+    from climate.cli.answers.catalog import Region, Service, ServiceEndpoint
 
 INTERFACES = ("public", "internal", "admin")
 
@@ -78,7 +82,7 @@ def _base(url: str) -> str:
     return url.rstrip("/")
 
 
-def _check(kind: str, endpoints: list[dict[str, Any]], url: str, replace: bool) -> None:
+def _check(kind: str, endpoints: "list[ServiceEndpoint]", url: str, replace: bool) -> None:
     """Raise Failure for endpoints of another service, unless they are to be replaced."""
     foreign = sorted({str(one["url"]) for one in endpoints if one["url"].rstrip("/") != url})
     if foreign and not replace:
@@ -106,17 +110,18 @@ class Catalog:
 
     def region(self, name: str) -> str:
         """Return a region of Keystone by its id. Raise Failure for one that does not exist."""
-        known = [str(one["id"]) for one in self._ask("GET", "/regions")["regions"]]
+        regions: list[Region] = self._ask("GET", "/regions")["regions"]
+        known = [str(one["id"]) for one in regions]
         if name not in known:
             raise Failure(f"Keystone has no region {name[:255]!r}", NOT_FOUND, f"its regions: {', '.join(known)}")
         return name
 
-    def state(self, kind: str, region: str) -> tuple[dict[str, object] | None, list[dict[str, Any]]]:
+    def state(self, kind: str, region: str) -> "tuple[Service | None, list[ServiceEndpoint]]":
         """Return the service of a type, and its endpoints in a region.
 
         If there are several services, it is climate's. Raise Failure if none of these is.
         """
-        services = self._ask("GET", "/services", params={"type": kind})["services"]
+        services: list[Service] = self._ask("GET", "/services", params={"type": kind})["services"]
         ours = [one for one in services if one.get("name") == SERVICES[kind][0]] or services
         if len(ours) > 1:
             ids = ", ".join(f"{one['id']} ({one.get('name') or 'no name'})" for one in ours)
@@ -124,17 +129,19 @@ class Catalog:
         if not ours:
             return None, []
         query = {"service_id": ours[0]["id"], "region_id": region}
-        return ours[0], list(self._ask("GET", "/endpoints", params=query)["endpoints"])
+        endpoints: list[ServiceEndpoint] = self._ask("GET", "/endpoints", params=query)["endpoints"]
+        return ours[0], endpoints
 
     def register(
-        self, kind: str, service: dict[str, object] | None, endpoints: list[dict[str, object]], url: str, region: str
+        self, kind: str, service: "Service | None", endpoints: "list[ServiceEndpoint]", url: str, region: str
     ) -> Iterator[Row]:
         """Create what is missing of a service, update endpoints with another URL, and yield what was done."""
         name, description, _ = SERVICES[kind]
         action = "kept" if service else "created"
         if service is None:
-            body = {"type": kind, "name": name, "description": description, "enabled": True}
-            service = self._change("POST", "/services", "service", body)
+            wanted: Service = {"type": kind, "name": name, "description": description, "enabled": True}
+            made: Service | None = self._change("POST", "/services", "service", wanted)
+            service = wanted if made is None else made
         named = {"service": f"{service.get('name') or name} ({kind})", "region": region}
         yield {**named, "interface": "", "url": "", "action": action}
         for interface in INTERFACES:
@@ -146,18 +153,16 @@ class Catalog:
                 done = ["created"]
             yield from ({**named, "interface": interface, "url": url, "action": one} for one in done)
 
-    def _endpoint(self, present: dict[str, Any], url: str) -> str:
+    def _endpoint(self, present: "ServiceEndpoint", url: str) -> str:
         if present["url"].rstrip("/") == url and present.get("enabled", True):
             return "kept"
         was = "disabled" if present["url"].rstrip("/") == url else present["url"]
         self._change("PATCH", f"/endpoints/{present['id']}", "endpoint", {"url": url, "enabled": True})
         return f"updated, was {was}"
 
-    def _change(self, method: str, path: str, noun: str, body: dict[str, Any]) -> dict[str, object]:
-        """Send a change unless this is a dry run, and return the resource as it is afterwards."""
-        if self._dry_run:
-            return body
-        return dict(self._ask(method, path, json={noun: body})[noun])
+    def _change(self, method: str, path: str, noun: str, body: Mapping[str, object]) -> Json:
+        """Send a change, and return the resource as it is afterwards; None for a dry run, which sends nothing."""
+        return None if self._dry_run else self._ask(method, path, json={noun: body})[noun]
 
-    def _ask(self, method: str, path: str, **sent: Any) -> dict[str, Any]:
+    def _ask(self, method: str, path: str, **sent: Unpack[Sent]) -> Json:
         return self._client.body(self._client.request(method, self._url + path, **sent))

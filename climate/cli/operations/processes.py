@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import timedelta
 from importlib import import_module
-from typing import Any
+from types import ModuleType
 
 import click
 
@@ -26,7 +26,7 @@ DEMO_NETWORKS = {
 """A network whose servers can have floating addresses; leases can reserve those of the second half of the range."""
 
 
-def _other(module: str) -> Any:
+def _other(module: str) -> ModuleType:
     """Return a module of a layer above this one, which this command only runs."""
     return import_module(module)
 

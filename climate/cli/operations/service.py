@@ -1,6 +1,6 @@
 """climate service: compute services: enable, disable, force down."""
 
-from typing import Any
+from collections.abc import Mapping
 
 import click
 
@@ -65,7 +65,7 @@ def delete(service: str) -> None:
     session.client.call("compute", "DELETE", f"/os-services/{lookup.service(session.client, service)['id']}")
 
 
-def _change(service: str, body: dict[str, Any]) -> None:
+def _change(service: str, body: Mapping[str, object]) -> None:
     session = current()
     path = f"/os-services/{lookup.service(session.client, service)['id']}"
     session.show(session.client.json("compute", "PUT", path, json=body)["service"])

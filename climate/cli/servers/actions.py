@@ -1,8 +1,7 @@
 """climate server stop, start, pause, …, resize, rebuild, lock: actions on an existing server."""
 
-from collections.abc import Mapping
 from datetime import timedelta
-from typing import Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -12,6 +11,9 @@ from climate.cli.errors import Failure
 from climate.cli.options import PairType, listed, seconds, shown, waited
 from climate.cli.servers.server import flat, look
 from climate.cli.wait import Goal, wait
+
+if TYPE_CHECKING:
+    from climate.cli.answers.servers import ActionAnswer, Server
 
 ACTION_COLUMNS = ("action", "start_time", "message", "user_id", "request_id")
 
@@ -79,11 +81,13 @@ def resize(server: str, flavor: str, wait: bool, timeout: timedelta) -> None:
 @click.option("--name", help="Another name.")
 @click.option("--metadata", type=PairType(), multiple=True, metavar="KEY=VALUE", help="New metadata; repeatable.")
 @waited
-def rebuild(server: str, wait: bool, timeout: timedelta, **given: Any) -> None:
+def rebuild(
+    server: str, image: str, name: str | None, metadata: tuple[tuple[str, str], ...], wait: bool, timeout: timedelta
+) -> None:
     """Rebuild a server from an image, on its host and with its addresses."""
-    wanted = {"imageRef": lookup.image_id(current().client, given["image"])}
-    wanted |= {"name": given["name"]} if given["name"] else {}
-    body = wanted | ({"metadata": dict(given["metadata"])} if given["metadata"] else {})
+    wanted = {"imageRef": lookup.image_id(current().client, image)}
+    wanted |= {"name": name} if name else {}
+    body = {**wanted, **({"metadata": dict(metadata)} if metadata else {})}
     _change(server, "rebuild", body, ("ACTIVE", "SHUTOFF"), seconds(timeout) if wait else None)
 
 
@@ -133,22 +137,27 @@ def actions(server: str) -> None:
     session.show_all(answer["instanceActions"], ACTION_COLUMNS)
 
 
-def act(session: Session, server_id: str, action: str, details: Any) -> Mapping[str, object]:
+def act(session: Session, server_id: str, action: str, details: object) -> "ActionAnswer":
     """Run an action on a server; return the answer, {} if it has no body."""
-    return session.client.json("compute", "POST", f"/servers/{lookup.part(server_id)}/action", json={action: details})
+    path = f"/servers/{lookup.part(server_id)}/action"
+    answer: ActionAnswer = session.client.json("compute", "POST", path, json={action: details})
+    return answer
 
 
-def settled(session: Session, server_id: str, wanted: tuple[str, ...], timeout: float) -> dict[str, object]:
+def settled(session: Session, server_id: str, wanted: tuple[str, ...], timeout: float) -> "Server":
     """Return the server after its action; Failure if it is in none of these statuses then (none: any is good)."""
 
-    def still(server: dict[str, object] | None) -> bool:
+    def still(server: "Server | None") -> bool:
         return server is not None and server.get("OS-EXT-STS:task_state") is not None
 
     goal = Goal(f"server {server_id}", lambda: look(session, server_id), lambda server: not still(server))
     server = wait(session, goal, timeout)
-    if not server or (wanted and server["status"] not in wanted):
-        why = (server.get("fault") or {}).get("message", "no reason given")
-        raise Failure(f"server {server_id} is {server.get('status', 'gone')}: {why}")
+    if server is None:
+        raise Failure(f"server {server_id} is gone: no reason given")
+    if wanted and server["status"] not in wanted:
+        fault = server.get("fault")
+        why = fault.get("message", "no reason given") if fault else "no reason given"
+        raise Failure(f"server {server_id} is {server['status']}: {why}")
     return server
 
 

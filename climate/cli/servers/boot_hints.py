@@ -1,17 +1,31 @@
 """Options of `climate boot` for place and time of a server, and their scheduler hints."""
 
 import json
-from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from collections.abc import Callable
+from datetime import timedelta
+from typing import TypedDict, TypeVar
 
 import click
 
 from climate.cli import lookup
 from climate.cli.connection.session import Session
-from climate.cli.dates import MomentType, SpanType, wire
+from climate.cli.dates import Moment, MomentType, SpanType, wire
 from climate.cli.options import JsonType, PairType
 
 F = TypeVar("F", bound=Callable[..., object])
+
+
+class HintOptions(TypedDict):
+    """Options of `placement`."""
+
+    hint: tuple[tuple[str, str], ...]
+    reservation: str | None
+    lease: str | None
+    reserved: bool
+    lease_params: dict[str, object] | None
+    start: Moment | None
+    end: Moment | None
+    length: timedelta | None
 
 
 def placement(command: F) -> F:
@@ -38,15 +52,12 @@ OPTIONS = (
 )
 
 
-def hints(session: Session, name: str, given: Mapping[str, Any]) -> dict[str, object]:
+def hints(session: Session, name: str, given: HintOptions) -> dict[str, object]:
     """Return the scheduler hints for a boot; repeated hints become a list."""
-    wanted: dict[str, Any] = {}
+    repeated: dict[str, list[str]] = {}
     for key, value in given["hint"]:
-        if key in wanted:
-            earlier = wanted[key] if isinstance(wanted[key], list) else [wanted[key]]
-            wanted[key] = [*earlier, value]
-        else:
-            wanted[key] = value
+        repeated.setdefault(key, []).append(value)
+    wanted: dict[str, object] = {key: values if len(values) > 1 else values[0] for key, values in repeated.items()}
     if given["reservation"] and given["lease"]:
         raise click.UsageError("give --reservation or --lease")
     if given["reservation"]:
@@ -55,12 +66,12 @@ def hints(session: Session, name: str, given: Mapping[str, Any]) -> dict[str, ob
         wanted["reservation"] = _reservation_of(session, given["lease"])
     if given["reserved"]:
         wanted |= {"reserved": "True", "lease_params": json.dumps(_lease_params(session, name, given))}
-    elif any(given[option] is not None for option in ("lease_params", "start", "end", "length")):
+    elif any(value is not None for value in (given["lease_params"], given["start"], given["end"], given["length"])):
         raise click.UsageError("--lease-params, --start, --end and --for need --reserved")
     return wanted
 
 
-def _lease_params(session: Session, name: str, given: Mapping[str, Any]) -> dict[str, object]:
+def _lease_params(session: Session, name: str, given: HintOptions) -> dict[str, object]:
     start, end, length = given["start"], given["end"], given["length"]
     if given["lease_params"] is not None and (start or end or length):
         raise click.UsageError("give --lease-params, or --start with --end or --for")
@@ -70,7 +81,8 @@ def _lease_params(session: Session, name: str, given: Mapping[str, Any]) -> dict
         raise click.UsageError("--reserved needs --lease-params, or one of --end and --for")
     now = session.client.now().replace(microsecond=0)
     begins = start.when(now) if start else now
-    params = {"name": f"lease-{name}", "end": wire(begins + length if length else end.when(now))}
+    ends = end.when(now) if end else begins + (length or timedelta())
+    params = {"name": f"lease-{name}", "end": wire(ends)}
     return {**params, "start": "now" if start is None or start.is_now else wire(begins)}
 
 

@@ -1,8 +1,8 @@
 """climate server explain: the scheduler's decisions about a server."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -10,6 +10,18 @@ from climate.cli import lookup
 from climate.cli.connection.session import current
 from climate.cli.errors import Failure
 from climate.cli.options import listed
+
+if TYPE_CHECKING:
+    from climate.cli.answers.scheduling import (
+        Candidate,
+        FilterStage,
+        NamedNode,
+        SchedulerDecision,
+        Scheduling,
+        Trail,
+        Weigher,
+        ZoneOffer,
+    )
 
 COLUMNS = ("decision", "step", "what", "hosts", "says")
 NAMED = ("destination", "force_hosts", "force_nodes", "ignore_hosts")
@@ -30,7 +42,7 @@ def command(server: str) -> None:
     session = current()
     try:
         server_id = lookup.server(session.client, server, everywhere=True)["id"]
-        scheduling = session.client.json("compute", "GET", f"/servers/{server_id}/scheduling")["scheduling"]
+        scheduling: Scheduling = session.client.json("compute", "GET", f"/servers/{server_id}/scheduling")["scheduling"]
     except Failure as refused:
         raise replace(refused, hint=FOR_OWNERS) if refused.details.get("status") == 403 else refused from None
     if session.form in ("json", "yaml"):
@@ -41,7 +53,7 @@ def command(server: str) -> None:
         session.say("no scheduler decision of this server is stored")
 
 
-def lines(decisions: list[Mapping[str, object]]) -> list[Line]:
+def lines(decisions: "list[SchedulerDecision]") -> list[Line]:
     """Yield a line for each step of each decision, numbered from 1."""
     return [
         dict(zip(COLUMNS, (number, *step), strict=True))
@@ -53,7 +65,7 @@ def lines(decisions: list[Mapping[str, object]]) -> list[Line]:
 Step = tuple[str, str, str, str]
 
 
-def _steps(decision: Mapping[str, Any]) -> Iterator[Step]:
+def _steps(decision: "SchedulerDecision") -> Iterator[Step]:
     trail = decision["trail"]
     yield decision["kind"], decision["made_at"], "", _asked(trail.get("asked", {}))
     if decision["after"]:
@@ -75,7 +87,7 @@ def _steps(decision: Mapping[str, Any]) -> Iterator[Step]:
         yield "refused", trail.get("refused") or "", "", decision["error"] or ""
 
 
-def _zones(trail: Mapping[str, Any]) -> Iterator[Step]:
+def _zones(trail: "Trail") -> Iterator[Step]:
     """Yield the answer of each zone, and the child that has the server."""
     for zone in trail.get("zones", ()):
         yield "zone", _zone(zone), str(zone["offered"]), _answer(zone)
@@ -83,11 +95,11 @@ def _zones(trail: Mapping[str, Any]) -> Iterator[Step]:
         yield "chosen", f"zone {trail['zone']['zone_id']}", "", ""
 
 
-def _zone(zone: Mapping[str, object]) -> str:
+def _zone(zone: "ZoneOffer") -> str:
     return "this zone" if zone["zone_id"] is None else f"zone {zone['zone_id']} ({zone['name'] or 'n/a'})"
 
 
-def _answer(zone: Mapping[str, Any]) -> str:
+def _answer(zone: "ZoneOffer") -> str:
     """Return the reason why a zone offers nothing, or its best weight and its changes."""
     if zone["reason"]:
         return str(zone["reason"])
@@ -97,7 +109,7 @@ def _answer(zone: Mapping[str, Any]) -> str:
     return f"best {raw:.4g}; {zone['weight_offset']:g} + {zone['weight_scale']:g} x {raw:.4g} = {weight:.4g}"
 
 
-def _filter(stage: Mapping[str, Any], says: str) -> Iterator[Step]:
+def _filter(stage: "FilterStage", says: str) -> Iterator[Step]:
     yield "filter", stage["name"], f"{stage['start']} -> {stage['end']}", says
     for gone in stage["removed"]:
         yield "removed", _node(gone), "", gone["why"]
@@ -106,7 +118,7 @@ def _filter(stage: Mapping[str, Any], says: str) -> Iterator[Step]:
         yield "removed", f"{more} more", "", ""
 
 
-def _node(of: Mapping[str, object]) -> str:
+def _node(of: "NamedNode") -> str:
     return f"{of.get('node')} ({of.get('host')})"
 
 
@@ -116,7 +128,7 @@ def _asked(asked: Mapping[str, object]) -> str:
     return _pairs({key: asked[key] for key in sizes if key in asked})
 
 
-def _named(asked: Mapping[str, Any]) -> str:
+def _named(asked: Mapping[str, object]) -> str:
     return _pairs({key: asked[key] for key in NAMED if key in asked})
 
 
@@ -125,7 +137,7 @@ def _pairs(values: Mapping[str, object]) -> str:
     return " ".join(f"{key}={value}" for key, value in shown.items())
 
 
-def _weight(candidate: Mapping[str, Any], weighers: Any) -> str:
+def _weight(candidate: "Candidate", weighers: "Iterable[Weigher]") -> str:
     """Return `RAMWeigher 7466 -> 1.0 x 1.0; total 1.0`: raw weight, normalised to 0…1, times its multiplier."""
     parts = [
         f"{weigher['name']} {raw:g} -> {normalised:.4g} x {weigher['multiplier']:g}; "

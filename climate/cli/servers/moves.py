@@ -1,8 +1,7 @@
 """climate server migrate, evacuate, migrations; climate host evacuate: moves of servers to other hosts."""
 
-from collections.abc import Mapping
 from datetime import timedelta
-from typing import Any
+from typing import TYPE_CHECKING, TypedDict
 
 import click
 
@@ -12,6 +11,9 @@ from climate.cli.errors import Failure
 from climate.cli.options import listed, seconds, waited
 from climate.cli.servers.actions import act, settled
 from climate.cli.servers.server import flat
+
+if TYPE_CHECKING:
+    from climate.cli.answers.servers import Migration, PlannedMove, Server
 
 MIGRATION_COLUMNS = ("id", "instance_uuid", "migration_type", "status", "source_node", "dest_node", "created_at")
 MOVE_COLUMNS = ("server", "id", "action", "from", "to", "reason")
@@ -24,6 +26,20 @@ LIVE = "os-migrateLive"
 
 AFTERWARDS = {"migrate": ("VERIFY_RESIZE",), LIVE: ("ACTIVE", "PAUSED"), "evacuate": ("ACTIVE", "SHUTOFF")}
 """Action -> statuses of servers after its success."""
+
+
+MoveRow = TypedDict(
+    "MoveRow",
+    {
+        "server": str,
+        "id": str,
+        "action": str | None,
+        "from": str,
+        "to": str | None,
+        "reason": str | None,
+    },
+)
+"""The move of a server, as `climate host evacuate` shows it."""
 
 
 @click.command("migrate")
@@ -103,7 +119,8 @@ def empty(host: str, preview: bool, fenced: bool, confirm: bool, timeout: float)
     """
     session = current()
     answer = session.client.json("compute", "GET", f"/os-hosts/{lookup.part(host)}/moves")
-    rows = [_row(move) for move in answer["moves"]]
+    moves: list[PlannedMove] = answer["moves"]
+    rows = [_row(move) for move in moves]
     if preview:
         session.show_all(rows, MOVE_COLUMNS)
         return
@@ -131,7 +148,7 @@ def _check_off(session: Session, host: str) -> None:
         )
 
 
-def _row(move: Mapping[str, Any]) -> dict[str, object]:
+def _row(move: "PlannedMove") -> MoveRow:
     return {
         "server": move["server"]["name"],
         "id": move["server"]["id"],
@@ -142,7 +159,7 @@ def _row(move: Mapping[str, Any]) -> dict[str, object]:
     }
 
 
-def _move(session: Session, row: Mapping[str, Any], timeout: float, *, confirm: bool) -> str | None:
+def _move(session: Session, row: MoveRow, timeout: float, *, confirm: bool) -> str | None:
     """Move a server as planned; return the reason of a failure, or None."""
     server_id, action = str(row["id"]), str(row["action"])
     try:
@@ -163,17 +180,17 @@ def _begin_live(session: Session, server_id: str, host: str | None) -> None:
     act(session, server_id, LIVE, {"host": host, "block_migration": "auto"})
 
 
-def _moved_live(session: Session, server_id: str, timeout: float) -> dict[str, object]:
+def _moved_live(session: Session, server_id: str, timeout: float) -> "Server":
     """Return the server once it has moved; Failure if it stayed."""
     shown = settled(session, server_id, AFTERWARDS[LIVE], timeout)
     query = {"instance_uuid": server_id, "migration_type": "live-migration"}
-    found_rows = session.client.json("compute", "GET", "/os-migrations", params=query)["migrations"]
+    found_rows: list[Migration] = session.client.json("compute", "GET", "/os-migrations", params=query)["migrations"]
     if found_rows and found_rows[0]["status"] != "completed":
         raise Failure(f"server {server_id} stayed on its host: its migration is {found_rows[0]['status']}")
     return shown
 
 
-def _confirmed(session: Session, server_id: str, timeout: float) -> dict[str, object]:
+def _confirmed(session: Session, server_id: str, timeout: float) -> "Server":
     act(session, server_id, "confirmResize", None)
     return settled(session, server_id, AFTERWARDS["evacuate"], timeout)
 

@@ -2,21 +2,38 @@
 
 import base64
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import timedelta
-from typing import Any
+from typing import TYPE_CHECKING, BinaryIO, Unpack
 
 import click
 
 from climate.cli import lookup
 from climate.cli.connection.session import Session, current
 from climate.cli.errors import NOT_FOUND, Failure
-from climate.cli.options import PairType, listed, seconds, shown, waited
-from climate.cli.servers.boot_hints import hints, placement
-from climate.cli.wait import Goal, wait
+from climate.cli.options import PairType, WaitOptions, listed, seconds, shown, waited
+from climate.cli.servers.boot_hints import HintOptions, hints, placement
+from climate.cli.wait import Goal, existing, wait
+
+if TYPE_CHECKING:
+    from climate.cli.answers.servers import ActionAnswer, Booted, Server
 
 SERVER_COLUMNS = ("id", "name", "status", "addresses", "OS-EXT-SRV-ATTR:hypervisor_hostname")
 FLAVOR_COLUMNS = ("id", "name", "vcpus", "ram", "disk", "os-flavor-access:is_public")
+
+
+class BootOptions(HintOptions, WaitOptions):
+    """Options of `boot`."""
+
+    flavor: str
+    image: str
+    networks: tuple[str, ...]
+    availability_zone: str | None
+    count: int
+    key_name: str | None
+    metadata: tuple[tuple[str, str], ...]
+    user_data: BinaryIO | None
+    config_drive: bool
 
 
 @click.command("boot")
@@ -39,7 +56,7 @@ FLAVOR_COLUMNS = ("id", "name", "vcpus", "ram", "disk", "os-flavor-access:is_pub
 @placement
 @waited
 @shown
-def boot(name: str, **given: Any) -> None:
+def boot(name: str, **given: Unpack[BootOptions]) -> None:
     """Boot a server: now, on the hosts of a lease, or reserved until a lease starts."""
     session = current()
     made = _ids(session, _body(session, name, given))
@@ -54,20 +71,21 @@ def boot(name: str, **given: Any) -> None:
         session.show_all(map(flat, servers), SERVER_COLUMNS)
 
 
-def _ids(session: Session, body: Mapping[str, Any]) -> list[str]:
+def _ids(session: Session, body: Mapping[str, object]) -> list[str]:
     """Boot servers and return their ids; servers of one request share a reservation id."""
-    made = session.client.json("compute", "POST", "/servers", json=body)
+    made: Booted = session.client.json("compute", "POST", "/servers", json=body)
     if "server" in made:
         return [made["server"]["id"]]
     build = {"reservation_id": made["reservation_id"]}
-    return [server["id"] for server in session.client.pages("compute", "/servers/detail", "servers", build)]
+    servers: Iterable[Server] = session.client.pages("compute", "/servers/detail", "servers", build)
+    return [server["id"] for server in servers]
 
 
-def _body(session: Session, name: str, given: Mapping[str, Any]) -> dict[str, object]:
+def _body(session: Session, name: str, given: BootOptions) -> dict[str, object]:
     client = session.client
     wanted = hints(session, name, given)
     networks = [{"uuid": lookup.network_id(client, network)} for network in given["networks"]]
-    server: dict[str, Any] = {
+    server: dict[str, object] = {
         "name": name,
         "flavorRef": lookup.flavor_id(client, given["flavor"]),
         "imageRef": lookup.image_id(client, given["image"]),
@@ -75,9 +93,10 @@ def _body(session: Session, name: str, given: Mapping[str, Any]) -> dict[str, ob
         "min_count": given["count"],
         "max_count": given["count"],
     }
-    for key in ("availability_zone", "key_name"):
-        if given[key] is not None:
-            server[key] = given[key]
+    if given["availability_zone"] is not None:
+        server["availability_zone"] = given["availability_zone"]
+    if given["key_name"] is not None:
+        server["key_name"] = given["key_name"]
     if given["count"] > 1:
         server["return_reservation_id"] = True
     if given["metadata"]:
@@ -89,22 +108,23 @@ def _body(session: Session, name: str, given: Mapping[str, Any]) -> dict[str, ob
     return {"server": server, **({"OS-SCH-HNT:scheduler_hints": wanted} if wanted else {})}
 
 
-def _wait(session: Session, server_id: str, wanted: tuple[str, ...], timeout: float) -> dict[str, object]:
-    def why(server: dict[str, Any] | None) -> str | None:
+def _wait(session: Session, server_id: str, wanted: tuple[str, ...], timeout: float) -> "Server":
+    def why(server: "Server | None") -> str | None:
         if server is None:
             return f"server {server_id} is gone"
-        fault = server.get("fault") or {}
-        return f"server {server_id} is ERROR: {fault.get('message', '')}" if server["status"] == "ERROR" else None
+        fault = server.get("fault")
+        said = fault.get("message", "") if fault else ""
+        return f"server {server_id} is ERROR: {said}" if server["status"] == "ERROR" else None
 
-    def there(server: dict[str, Any] | None) -> bool:
+    def there(server: "Server | None") -> bool:
         return server is not None and server["status"] in wanted
 
     advice = f"`climate server actions {server_id}` shows what was done, or ask the administrator"
     goal = Goal(f"server {server_id}", lambda: look(session, server_id), there, why, advice)
-    return wait(session, goal, timeout)
+    return existing(goal, wait(session, goal, timeout))
 
 
-def look(session: Session, server_id: str) -> dict[str, Any] | None:
+def look(session: Session, server_id: str) -> "Server | None":
     """Return a server, None if it is gone."""
     try:
         return lookup.server_by_id(session.client, server_id)
@@ -114,7 +134,7 @@ def look(session: Session, server_id: str) -> dict[str, Any] | None:
         raise
 
 
-def flat(server: Mapping[str, Any]) -> dict[str, object]:
+def flat(server: "Server") -> dict[str, object]:
     """Return a server without links, in single values."""
     kept = {key: value for key, value in server.items() if key not in ("links", "OS-DCF:diskConfig")}
     if isinstance(server.get("addresses"), dict):
@@ -140,7 +160,7 @@ def server_list(all_projects: bool, status: str | None, name: str | None) -> Non
     query = {"all_tenants": "True"} if all_projects else {}
     query |= {"status": status} if status else {}
     query |= {"name": f"^{re.escape(name)}$"} if name else {}
-    rows = session.client.pages("compute", "/servers/detail", "servers", query)
+    rows: Iterable[Server] = session.client.pages("compute", "/servers/detail", "servers", query)
     session.show_all([flat(row) for row in rows], SERVER_COLUMNS)
 
 
@@ -179,7 +199,7 @@ def server_console(server: str, lines: int | None) -> None:
     session = current()
     server_id = lookup.server(session.client, server)["id"]
     action = {"os-getConsoleOutput": {"length": lines} if lines else {}}
-    answer = session.client.json("compute", "POST", f"/servers/{server_id}/action", json=action)
+    answer: ActionAnswer = session.client.json("compute", "POST", f"/servers/{server_id}/action", json=action)
     click.echo(answer.get("output", ""), nl=False)
 
 

@@ -1,6 +1,6 @@
 """climate volume: volumes of the project, which leases of storage create."""
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -8,6 +8,9 @@ from climate.cli import lookup
 from climate.cli.connection.client import Client
 from climate.cli.connection.session import current
 from climate.cli.options import listed, shown
+
+if TYPE_CHECKING:
+    from climate.cli.answers.storage import Volume
 
 COLUMNS = ("id", "name", "status", "size", "volume_type", "server_id", "reservation_id")
 PATH = "/volume/v3/volumes"
@@ -68,18 +71,21 @@ def delete(volumes: tuple[str, ...]) -> None:
         client.request("DELETE", f"{client.root}{PATH}/{one['id']}")
 
 
-def _volumes(client: Client, everywhere: bool = False) -> list[dict[str, Any]]:
+def _volumes(client: Client, everywhere: bool = False) -> "list[Volume]":
     query = {"all_tenants": "true"} if everywhere else {}
-    return list(client.body(client.request("GET", f"{client.root}{PATH}/detail", params=query))["volumes"])
+    listed: list[Volume] = client.body(client.request("GET", f"{client.root}{PATH}/detail", params=query))["volumes"]
+    return listed
 
 
-def _one(client: Client, wanted: str) -> dict[str, Any]:
+def _one(client: Client, wanted: str) -> "Volume":
     if lookup.UUID.fullmatch(wanted):
-        return dict(client.body(client.request("GET", f"{client.root}{PATH}/{lookup.part(wanted)}"))["volume"])
+        answer = client.request("GET", f"{client.root}{PATH}/{lookup.part(wanted)}")
+        found: Volume = client.body(answer)["volume"]
+        return found
     return lookup.only("volume", wanted, _volumes(client))
 
 
-def _flat(one: dict[str, Any]) -> dict[str, object]:
+def _flat(one: "Volume") -> dict[str, object]:
     servers = [attachment["server_id"] for attachment in one["attachments"]]
     more = {"server_id": servers[0] if servers else None, "reservation_id": one["metadata"].get("reservation_id")}
     return {**one, **more}

@@ -1,7 +1,7 @@
 """climate cell: the neighbours of this cell, and the tree of cells below it."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, TypedDict, Unpack
 
 import click
 
@@ -11,9 +11,24 @@ from climate.cli.errors import ERROR, Failure
 from climate.cli.operations.journal import with_stores
 from climate.cli.options import exactly_one, listed, shown
 
+if TYPE_CHECKING:
+    from climate.cli.answers.zones import Capacities, ListedCell, Neighbour
+    from climate.cli.connection.client import Client
+
 COLUMNS = ("name", "type", "state", "age", "free_ram_mb", "rpc_host", "rpc_port", "messages", "last_error")
 ASKED = ("password", "secret", "transport_url")
 """Fields that are prompted for or read from standard input, because others can read the command line."""
+
+
+class LinkOptions(TypedDict):
+    """Options for the broker of a neighbour, and for its weight."""
+
+    host: str | None
+    port: int | None
+    database: str | None
+    username: str | None
+    weight_offset: float | None
+    weight_scale: float | None
 
 
 @click.group("cell")
@@ -26,7 +41,7 @@ def group() -> None:
 def list_() -> None:
     """List neighbours with their state, and the age of their last message in seconds."""
     session = current()
-    rows = session.client.json("compute", "GET", "/os-cells/detail")["cells"]
+    rows: list[Neighbour] = session.client.json("compute", "GET", "/os-cells/detail")["cells"]
     session.show_all([_row(session.client, row) for row in rows], COLUMNS)
 
 
@@ -54,7 +69,14 @@ def show(cell: str) -> None:
 @click.option("--weight-scale", type=float, help="Multiplier of the weight of its room.")
 @click.option("--local", is_flag=True, help="Write to the database directly; the web process need not run.")
 @shown
-def add(name: str, parent: bool | None, child: bool | None, local: bool, ask: Sequence[str], **link: Any) -> None:
+def add(
+    name: str,
+    parent: bool | None,
+    child: bool | None,
+    local: bool,
+    ask: Sequence[str],
+    **link: Unpack[LinkOptions],
+) -> None:
     """Create a neighbour.  Both ends of a link need the same secret: `--ask secret`.
 
     Values of --ask are prompted for, or read from standard input, one a line.
@@ -68,16 +90,23 @@ def add(name: str, parent: bool | None, child: bool | None, local: bool, ask: Se
     session.show(session.client.json("compute", "POST", "/os-cells", json={"cell": body})["cell"])
 
 
-def _add_here(name: str, is_parent: bool, link: Mapping[str, Any], ask: Sequence[str]) -> None:
+def _add_here(name: str, is_parent: bool, link: LinkOptions, ask: Sequence[str]) -> None:
     from climate.adapters import neighbour_storage
 
-    fields = {"database": "virtual_host"}
-    given = {fields.get(key, key): value for key, value in link.items() if value is not None} | _asked(ask)
-    weights = {key: given.pop(key) for key in ("weight_offset", "weight_scale") if key in given}
+    address = {
+        "host": link["host"],
+        "port": link["port"],
+        "virtual_host": link["database"],
+        "username": link["username"],
+    }
+    broker = {key: value for key, value in address.items() if value is not None} | _asked(ask)
+    offset, scale = link["weight_offset"], link["weight_scale"]
+    weights = {} if offset is None else {"weight_offset": offset}
+    weights |= {} if scale is None else {"weight_scale": scale}
     session = current()
     try:
         neighbour_storage.store(
-            with_stores(session.settings), neighbour_storage.Link(name, is_parent, given, **weights)
+            with_stores(session.settings), neighbour_storage.Link(name, is_parent, broker, **weights)
         )
     except neighbour_storage.LinkRefused as refusal:
         raise Failure(str(refusal), ERROR, "`climate cell add --help` lists the fields") from None
@@ -96,7 +125,7 @@ def _add_here(name: str, is_parent: bool, link: Mapping[str, Any], ask: Sequence
 @click.option("--weight-offset", type=float, help="Offset of its weight; a large one makes it the default cell.")
 @click.option("--weight-scale", type=float, help="Multiplier of the weight of its room.")
 @shown
-def set_(cell: str, ask: Sequence[str], **link: Any) -> None:
+def set_(cell: str, ask: Sequence[str], **link: Unpack[LinkOptions]) -> None:
     """Update a neighbour; absent options keep their values."""
     session = current()
     body = {"cell": {**_link(link), **_asked(ask)}}
@@ -136,37 +165,41 @@ def sync(project: str | None) -> None:
 def tree() -> None:
     """Show the cells below this one: state, free memory in MB, age of the last message in seconds."""
     client = current().client
-    own = client.json("compute", "GET", "/os-cells/info")["cell"]
-    below = [cell for cell in client.json("compute", "GET", "/os-cells/detail")["cells"] if cell["type"] == "child"]
-    room = {cell["name"]: _capacities(client, cell["name"]) for cell in below}
+    own: ListedCell = client.json("compute", "GET", "/os-cells/info")["cell"]
+    known: list[Neighbour] = client.json("compute", "GET", "/os-cells/detail")["cells"]
+    below: list[Neighbour] = [
+        {**cell, "capacities": _capacities(client, cell["name"])} for cell in known if cell["type"] == "child"
+    ]
     click.echo(own["name"])
-    for line in lines([{**cell, "capacities": room[cell["name"]]} for cell in below]):
+    for line in lines(below):
         click.echo(line)
 
 
-def lines(cells: Sequence[Mapping[str, Any]], indent: str = "") -> Iterator[str]:
+def lines(cells: "Sequence[ListedCell]", indent: str = "") -> Iterator[str]:
     """Yield the lines of a tree of cells."""
     for index, cell in enumerate(cells):
         is_last = index == len(cells) - 1
-        age = "never heard" if cell.get("age") is None else f"{cell['age']:g} s"
+        heard = cell.get("age")
+        age = "never heard" if heard is None else f"{heard:g} s"
         free = _free_ram(cell.get("capacities") or {})
         yield f"{indent}{'└─' if is_last else '├─'} {cell['name']}  {cell.get('state')}  {free} MB free  {age}"
         yield from lines(cell.get("children") or (), indent + ("   " if is_last else "│  "))
 
 
-def _row(client: object, cell: Mapping[str, Any]) -> dict[str, Any]:
+def _row(client: "Client", cell: "Neighbour") -> dict[str, object]:
     free = _free_ram(_capacities(client, cell["name"])) if cell["type"] == "child" else None
     return {**cell, "free_ram_mb": free, "messages": cell["messages"]["waiting"]}
 
 
-def _capacities(client: Any, name: str) -> Mapping[str, object]:
-    found_here: Mapping[str, Any] = client.json("compute", "GET", f"/os-cells/{lookup.part(name)}/capacities")
-    capacities_of: Mapping[str, object] = found_here["cell"]["capacities"]
-    return capacities_of
+def _capacities(client: "Client", name: str) -> "Capacities":
+    answer = client.json("compute", "GET", f"/os-cells/{lookup.part(name)}/capacities")
+    found: Capacities = answer["cell"]["capacities"]
+    return found
 
 
-def _free_ram(capacities_of: Mapping[str, Any]) -> object:
-    return (capacities_of.get("ram_free") or {}).get("total_mb", 0)
+def _free_ram(found: "Capacities") -> int:
+    free = found.get("ram_free")
+    return free.get("total_mb", 0) if free else 0
 
 
 def _link(given: Mapping[str, object]) -> dict[str, object]:

@@ -1,6 +1,7 @@
 """climate zone: the child zones of this deployment, and this deployment as a zone."""
 
-from typing import Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 import click
 
@@ -8,6 +9,9 @@ from climate.cli import lookup
 from climate.cli.connection.session import Session, current
 from climate.cli.errors import USAGE, Failure
 from climate.cli.options import listed, shown
+
+if TYPE_CHECKING:
+    from climate.cli.answers.zones import ChildZone
 
 COLUMNS = ("id", "name", "is_active", "api_url", "attempts", "last_seen", "last_error")
 
@@ -70,7 +74,7 @@ def add(api_url: str, username: str, **weights: float | None) -> None:
 @click.option("--weight-offset", type=float, help="Offset of the weights of its offers; lower is better.")
 @click.option("--weight-scale", type=float, help="Multiplier of the weights of its offers.")
 @shown
-def set_(zone: str, renew: bool, **fields: Any) -> None:
+def set_(zone: str, renew: bool, **fields: str | float | None) -> None:
     """Update the registration of a child zone."""
     session = current()
     body = _given(fields)
@@ -95,15 +99,16 @@ def delete(zone: str, force: bool) -> None:
     session.client.call("compute", "DELETE", f"/zones/{_zone(session, zone)['id']}", params=query)
 
 
-def _zones(session: Session) -> list[dict[str, object]]:
-    return list(session.client.json("compute", "GET", "/zones/detail")["zones"])
+def _zones(session: Session) -> "list[ChildZone]":
+    known: list[ChildZone] = session.client.json("compute", "GET", "/zones/detail")["zones"]
+    return known
 
 
-def _zone(session: Session, wanted: str) -> dict[str, object]:
+def _zone(session: Session, wanted: str) -> "ChildZone":
     return lookup.only("zone", wanted, _zones(session))
 
 
-def _given(fields: dict[str, Any]) -> dict[str, object]:
+def _given(fields: Mapping[str, object]) -> dict[str, object]:
     return {name: value for name, value in fields.items() if value is not None}
 
 

@@ -1,17 +1,31 @@
 """climate zone boot: builds over the tree of zones, and their results."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Unpack
 
 import click
 
 from climate.cli import lookup
 from climate.cli.connection.session import Session, current
-from climate.cli.options import PairType, listed, seconds, shown, waited
-from climate.cli.wait import Goal, wait
+from climate.cli.options import PairType, WaitOptions, listed, seconds, shown, waited
+from climate.cli.wait import Goal, existing, wait
 
-COLUMNS = ("reservation_id", "state", "requested", "placed", "unknown", "fault")
+if TYPE_CHECKING:
+    from climate.cli.answers.servers import Booted
+    from climate.cli.answers.zones import ZoneBuild
+
 LISTED = ("reservation_id", "state", "requested", "created_at", "fault")
+
+
+class BootOptions(WaitOptions):
+    """Options of `boot`."""
+
+    flavor: str
+    image: str
+    count: int
+    reservation_id: str | None
+    metadata: tuple[tuple[str, str], ...]
+    hint: tuple[tuple[str, str], ...]
 
 
 @click.command("boot")
@@ -24,10 +38,10 @@ LISTED = ("reservation_id", "state", "requested", "created_at", "fault")
 @click.option("--hint", type=PairType(), multiple=True, metavar="KEY=VALUE", help="A scheduler hint; repeatable.")
 @waited
 @shown
-def boot(name: str, **given: Any) -> None:
+def boot(name: str, **given: Unpack[BootOptions]) -> None:
     """Boot servers in this zone and its child zones, where they fit best (administrator)."""
     session = current()
-    made = session.client.json("compute", "POST", "/zones/boot", json=_body(session, name, given))
+    made: Booted = session.client.json("compute", "POST", "/zones/boot", json=_body(session, name, given))
     reservation = made["reservation_id"]
     session.show(
         _wait(session, reservation, seconds(given["timeout"])) if given["wait"] else _look(session, reservation)
@@ -54,8 +68,8 @@ def build(reservation_id: str) -> None:
 COMMANDS = (boot, builds, build)
 
 
-def _body(session: Session, name: str, given: Mapping[str, Any]) -> dict[str, object]:
-    server: dict[str, Any] = {
+def _body(session: Session, name: str, given: BootOptions) -> dict[str, object]:
+    server: dict[str, object] = {
         "name": name,
         "flavorRef": lookup.flavor_id(session.client, given["flavor"]),
         "imageRef": lookup.image_id(session.client, given["image"]),
@@ -67,20 +81,28 @@ def _body(session: Session, name: str, given: Mapping[str, Any]) -> dict[str, ob
     return {"server": server, **({"OS-SCH-HNT:scheduler_hints": dict(given["hint"])} if given["hint"] else {})}
 
 
-def _look(session: Session, reservation_id: str) -> dict[str, object]:
+def _look(session: Session, reservation_id: str) -> Mapping[str, object]:
     """Return a build, with the zones of its servers in one line."""
-    shown: dict[str, Any] = session.client.json("compute", "GET", f"/os-zone-builds/{reservation_id}")["build"]
+    shown: ZoneBuild = session.client.json("compute", "GET", f"/os-zone-builds/{reservation_id}")["build"]
     if session.form in ("json", "yaml"):
         return shown
     places = [server["zone"] or "this zone" for server in shown["servers"]]
     counts = ", ".join(f"{place}: {places.count(place)}" for place in dict.fromkeys(places))
-    return {**{key: shown[key] for key in COLUMNS}, "servers": counts}
+    return {
+        "reservation_id": shown["reservation_id"],
+        "state": shown["state"],
+        "requested": shown["requested"],
+        "placed": shown["placed"],
+        "unknown": shown["unknown"],
+        "fault": shown["fault"],
+        "servers": counts,
+    }
 
 
-def _wait(session: Session, reservation_id: str, timeout: float) -> dict[str, object]:
+def _wait(session: Session, reservation_id: str, timeout: float) -> Mapping[str, object]:
     goal = Goal(
         f"build {reservation_id}",
         lambda: _look(session, reservation_id),
         lambda build: build is not None and build["state"] == "done",
     )
-    return wait(session, goal, timeout)
+    return existing(goal, wait(session, goal, timeout))
