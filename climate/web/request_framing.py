@@ -77,7 +77,7 @@ class Framing:
         return len(shorter) - 2
 
     def _begin_body(self, head: bytes, start: int) -> Arrival | None:
-        """Derive from the head how the end of the body is found; None: by `_look`."""
+        """Derive from the head how the end of the body is found; None: by `_inspect`."""
         length = _LENGTH.search(head)
         if _FRAMED.search(head):
             self._at = start

@@ -58,7 +58,7 @@ class WiredDriver:
 
     @property
     def homes(self) -> Homes:
-        """Return the folders of the guests. Raise AttributeError if the driver has none, as `HasGuestFolders` expects."""
+        """Return the folders of the guests. AttributeError if the driver has none, as `HasGuestFolders` expects."""
         if not isinstance(self.inner, HasGuestFolders):
             raise AttributeError("homes")
         return self.inner.homes

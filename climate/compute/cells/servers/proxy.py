@@ -116,7 +116,7 @@ def send(compute: Compute, conn: Connection, server: Server, who: Requester, com
 
 
 def request_task(compute: Compute, who: Requester, task: str) -> None:
-    """Request a task of a server, as `asking.ask` does in the server's cell."""
+    """Request a task of a server, as `actions.request_task` does in the server's cell."""
     if task == DELETE:
         delete(compute, who)
         return

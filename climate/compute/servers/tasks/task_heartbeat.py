@@ -18,7 +18,7 @@ CLAIM_SECONDS, BEAT_SECONDS = 8.0, 2.0
 """Duration of a claim and interval of its renewal, in seconds."""
 
 Check = Callable[[], None]
-"""Function that returns while this worker has the claim, and else raises Lost."""
+"""Function that returns while this worker has the claim, and else raises TaskLost."""
 
 log = structlog.get_logger(__name__)
 
