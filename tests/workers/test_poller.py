@@ -59,7 +59,7 @@ class Looks(Poller):
     together: int = 0
     again: threading.Event = field(default_factory=threading.Event)
 
-    def _look(self) -> None:
+    def _run_steps(self) -> None:
         self.begun.append(time.monotonic())
         self.together += 1
         assert self.together == 1
@@ -249,7 +249,7 @@ def test_jobs_go_on_when_the_clock_of_the_machine_is_set_back(database_url: str)
         return moment
 
     class Looking(Poller):
-        def _look(self) -> None:
+        def _run_steps(self) -> None:
             looked.set()
 
     settings = Settings(database_url=database_url, redis_url="redis://127.0.0.1:1", poll_seconds=SLOW)
@@ -371,19 +371,19 @@ def idle(make_database: Databases, engine_template: str, tmp_path: Path) -> Iter
 
 
 def test_a_beat_with_nothing_to_do_takes_few_statements(idle: Poller) -> None:
-    idle._look()  # the first one shows life
+    idle._run_steps()  # the first one shows life
     with counted(idle.deployment.climate.engine) as seen:
-        idle._look()
+        idle._run_steps()
     assert len(seen) <= 5, seen
 
 
 def test_what_is_due_is_claimed_by_a_beat_that_finds_it(idle: Poller) -> None:
     climate = idle.deployment.climate
-    idle._look()
+    idle._run_steps()
     end = datetime.now(UTC) + timedelta(hours=1)
     lease = leases.create(climate, MEMBER, Order("l", None, end, None, [hosts_wanted()]))
     with suppress(*BROKER_IS_AWAY):
-        idle._look()
+        idle._run_steps()
     assert leases.get(climate, MEMBER, lease.id).event(EventKind.START).status is EventStatus.IN_PROGRESS
     assert not event_dispatch.rest(climate).is_quiet, "an event that is claimed is not left alone"
 
@@ -407,7 +407,7 @@ def test_a_poller_that_has_filled_a_queue_has_caught_up(idle: Poller) -> None:
     for _ in range(2):
         leases.create(climate, MEMBER, Order("l", None, end, None, [hosts_wanted()]))
     with suppress(*BROKER_IS_AWAY):
-        idle._look()
+        idle._run_steps()
     assert idle.cursor.full
     with reading(climate.engine) as conn:
         assert heartbeats.latest(conn, process_health.CAUGHT_UP) is not None
@@ -415,7 +415,7 @@ def test_a_poller_that_has_filled_a_queue_has_caught_up(idle: Poller) -> None:
 
 def test_a_quiet_deployment_has_no_full_queues(idle: Poller) -> None:
     idle.cursor.full = frozenset({"events"})
-    idle._look()
+    idle._run_steps()
     assert idle.cursor.full == frozenset()
 
 

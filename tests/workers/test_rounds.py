@@ -161,7 +161,7 @@ class Rings(Poller):
 
     rung: list[threading.Event] = field(default_factory=lambda: [threading.Event(), threading.Event()])
 
-    def _look(self) -> None:
+    def _run_steps(self) -> None:
         pass
 
     def do_housekeeping(self) -> None:

@@ -72,11 +72,11 @@ class Remembering(MemoryDriver):
     def states(self) -> dict[str, State]:  # type: ignore[override]
         return dict(self.guests)
 
-    def _make(self, verb: str, guest: Guest, state: State) -> None:
+    def _create(self, verb: str, guest: Guest, state: State) -> None:
         if guest.id not in self.guests:
             text = guest.image.read_text(encoding="utf-8") if guest.image is not None else None
             self.made_from[guest.id], self.again[guest.id] = text, guest.again
-        super()._make(verb, guest, state)
+        super()._create(verb, guest, state)
 
 
 @dataclass
