@@ -113,6 +113,11 @@ def instant(value: object) -> datetime | None:
         return None
 
 
+def end_of(begins: datetime, end: Moment | None, length: timedelta | None, now: datetime) -> datetime:
+    """Return the end of a period from --end, or else from --for; the command has required one of them."""
+    return end.when(now) if end else begins + (length or timedelta())
+
+
 def spoken(when: datetime, now: datetime, utc: bool = False) -> str:
     """Return a time as people say it: `in 2 h`, `Tue 09:00`, or the date; in the local zone unless `utc`."""
     ahead = when - now

@@ -167,8 +167,10 @@ def backlog(pool: str, all_: bool, start: Moment | None, end: Moment | None) -> 
     client = session.client
     between = {"from": start, "to": end}
     query = {name: wire(moment.when(client.now())) for name, moment in between.items() if moment}
-    pools: list[Pool] = client.json("reservation", "GET", "/pools")["pools"] if all_ else []
-    names = [one["name"] for one in pools] if all_ else [pool]
+    names = [pool]
+    if all_:
+        pools: list[Pool] = client.json("reservation", "GET", "/pools")["pools"]
+        names = [one["name"] for one in pools]
     flat = [
         {"id": row["id"], "name": row["name"], "pool": name, **promise}
         for name in names

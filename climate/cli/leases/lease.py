@@ -9,7 +9,7 @@ import click
 
 from climate.cli import lookup
 from climate.cli.connection.session import Session, current
-from climate.cli.dates import Moment, MomentType, SpanType, moment, read, wire
+from climate.cli.dates import Moment, MomentType, SpanType, end_of, moment, read, wire
 from climate.cli.errors import NOT_ALLOWED, NOT_FOUND, Failure
 from climate.cli.leases import lease_view, series, sharing_options
 from climate.cli.leases.history_sentences import sentences
@@ -156,7 +156,7 @@ def request_wait(given: CreateOptions, now: datetime) -> dict[str, object]:
 def _dates(given: CreateOptions, now: datetime) -> dict[str, str | None]:
     """Return the dates of a request; a start with a length is a time, so that the length is exact."""
     start = given["start"]
-    end = given["end"].when(now) if given["end"] else start.when(now) + (given["length"] or timedelta())
+    end = end_of(start.when(now), given["end"], given["length"], now)
     before_end = given["before_end"]
     return {
         "start_date": "now" if start.is_now and given["end"] else wire(start.when(now)),

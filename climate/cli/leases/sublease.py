@@ -8,7 +8,7 @@ import click
 
 from climate.cli import lookup
 from climate.cli.connection.session import current
-from climate.cli.dates import Moment, MomentType, SpanType, wire
+from climate.cli.dates import Moment, MomentType, SpanType, end_of, wire
 from climate.cli.leases import lease_view
 from climate.cli.leases.idempotency_times import RequestTimes
 from climate.cli.leases.lease import show_lease
@@ -67,7 +67,7 @@ def sublet(lease: str, name: str, **given: Unpack[SubletOptions]) -> None:
     scope = f"{session.client.cloud.source} {session.client.cloud.auth_url} {lease} {name} {key}"
     now = times.first(scope, now) if key and not given["dry_run"] else now
     start, before_end = given["start"], given["before_end"]
-    end = given["end"].when(now) if given["end"] else start.when(now) + (given["length"] or timedelta())
+    end = end_of(start.when(now), given["end"], given["length"], now)
     body = {
         "name": name,
         "start_date": "now" if start.is_now else wire(start.when(now)),

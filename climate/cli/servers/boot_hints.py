@@ -9,7 +9,7 @@ import click
 
 from climate.cli import lookup
 from climate.cli.connection.session import Session
-from climate.cli.dates import Moment, MomentType, SpanType, wire
+from climate.cli.dates import Moment, MomentType, SpanType, end_of, wire
 from climate.cli.options import JsonType, PairType
 
 F = TypeVar("F", bound=Callable[..., object])
@@ -81,7 +81,7 @@ def _lease_params(session: Session, name: str, given: HintOptions) -> dict[str, 
         raise click.UsageError("--reserved needs --lease-params, or one of --end and --for")
     now = session.client.now().replace(microsecond=0)
     begins = start.when(now) if start else now
-    ends = end.when(now) if end else begins + (length or timedelta())
+    ends = end_of(begins, end, length, now)
     params = {"name": f"lease-{name}", "end": wire(ends)}
     return {**params, "start": "now" if start is None or start.is_now else wire(begins)}
 
