@@ -48,19 +48,19 @@ def unknown_marker(marker: str) -> InvalidInput:
     return InvalidInput(f"marker {marker[:80]!r} is not an entry of this list")
 
 
-def cut(rows: Sequence[T], wanted: Page, id_of: Callable[[T], str]) -> tuple[list[T], bool]:
+def cut(rows: Sequence[T], page: Page, id_of: Callable[[T], str]) -> tuple[list[T], bool]:
     """Return the page of a list in memory, and whether more follow; InvalidInput for an unknown marker."""
     start = 0
-    if wanted.marker is not None:
+    if page.marker is not None:
         ids = [id_of(row) for row in rows]
-        if wanted.marker not in ids:
-            raise unknown_marker(wanted.marker)
-        start = ids.index(wanted.marker) + 1
-    return list(rows[start : start + wanted.limit]), len(rows) > start + wanted.limit
+        if page.marker not in ids:
+            raise unknown_marker(page.marker)
+        start = ids.index(page.marker) + 1
+    return list(rows[start : start + page.limit]), len(rows) > start + page.limit
 
 
-def next_links(url: str, last_id: str, wanted: Page) -> list[dict[str, object]]:
+def next_links(url: str, last_id: str, page: Page) -> list[dict[str, object]]:
     """Return `[{"rel": "next", "href": …}]`: the same URL with the marker `last_id`."""
     query = [(key, value) for key, value in request.args.items(multi=True) if key not in ("marker", "limit")]
-    query += [("limit", str(wanted.limit)), ("marker", last_id)]
+    query += [("limit", str(page.limit)), ("marker", last_id)]
     return [{"rel": "next", "href": f"{url}?{urlencode(query)}"}]

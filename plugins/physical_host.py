@@ -209,11 +209,11 @@ class PhysicalHost:
         wanted = self._wanted(conn, ask)
         return Offer(
             HOSTS,
-            partial(candidates.of_hosts, wanted=wanted),
+            partial(candidates.of_hosts, request=wanted),
             locks.lock_hosts,
             lambda chosen, _: _allocation(ask, sorted(chosen)),
             Short(wanted),
-            partial(availability.ends, wanted=wanted),
+            partial(availability.ends, request=wanted),
         )
 
     def demand(self, conn: Connection, ask: Ask, horizon: Horizon) -> WholeDemand:
@@ -296,12 +296,12 @@ class PhysicalHost:
             requirements_sql.refuse_unknown(requirement, known)
         return requirement
 
-    def _refuse_to_shrink(self, conn: Connection, ask: Ask, wanted: HostRequest) -> None:
+    def _refuse_to_shrink(self, conn: Connection, ask: Ask, request: HostRequest) -> None:
         """Raise an error if a started lease would lose hosts: as in Blazar, all of them must be free for longer."""
-        present = wanted.must
+        present = request.must
         if ask.spec["max"] < len(present):
-            raise Short(wanted)
-        conflict = availability.first_conflict(conn, present, wanted)
+            raise Short(request)
+        conflict = availability.first_conflict(conn, present, request)
         if conflict:
             free_until = conflict - ask.margin
             raise Conflict(

@@ -88,9 +88,9 @@ def _request(ask: Ask) -> tuple[Spec, AmountRequest]:
     return spec, _wanted(ask, spec, _volume_gb(spec))
 
 
-def _allocation(spec: Spec, wanted: AmountRequest, chosen: Mapping[int, int]) -> Allocation:
+def _allocation(spec: Spec, request: AmountRequest, chosen: Mapping[int, int]) -> Allocation:
     pieces = sorted((number, count) for number, count in chosen.items() if count)
-    holds = tuple(AmountHold(number, count * wanted.piece, wanted.window) for number, count in pieces)
+    holds = tuple(AmountHold(number, count * request.piece, request.window) for number, count in pieces)
     return Allocation(spec=spec, amounts=holds)
 
 
@@ -134,7 +134,7 @@ class StoragePool:
         spec, wanted = _request(ask)
         return Offer(
             INVENTORIES,
-            partial(candidates.of_amounts, wanted=wanted, until=ask.shared_window),
+            partial(candidates.of_amounts, request=wanted, until=ask.shared_window),
             inventories.lock,
             lambda chosen, _: _allocation(spec, wanted, chosen),
             inventories.Short(wanted),

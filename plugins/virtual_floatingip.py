@@ -122,7 +122,7 @@ class FloatingIp:
         spec, wanted = _request(ask)
         return Offer(
             ADDRESSES,
-            partial(candidates.of_addresses, wanted=wanted),
+            partial(candidates.of_addresses, request=wanted),
             floating_ips.lock,
             lambda chosen, known: _allocation(ask, spec, {number: known.names[number] for number in sorted(chosen)}),
             floating_ips.Short(wanted),

@@ -169,22 +169,22 @@ class WorkerContext:
                 rounds.run_each(self.deployment.climate, rounds.OUTSIDE_ROUNDS, mine.__bool__)
 
 
-def register(app: Celery, desk: WorkerContext) -> None:
+def register(app: Celery, context: WorkerContext) -> None:
     """Register the tasks with the application. Errors are only logged, because the database keeps the pending work."""
     tasks: dict[str, Callable[..., None]] = {
-        RUN_EVENT: desk.run_event,
-        RUN_EVENTS: desk.run_events,
-        SERVE: desk.serve,
-        BUILD: desk.build,
-        TEND: desk.tend,
-        TEND_NETWORKS: desk.tend_networks,
-        NETWORK_REQUEST: desk.answer_network,
-        NETWORK_MESSAGES: desk.tell_network,
-        TEND_POOLS: desk.tend_pools,
-        TEND_OUTSIDE: desk.tend_outside,
+        RUN_EVENT: context.run_event,
+        RUN_EVENTS: context.run_events,
+        SERVE: context.serve,
+        BUILD: context.build,
+        TEND: context.tend,
+        TEND_NETWORKS: context.tend_networks,
+        NETWORK_REQUEST: context.answer_network,
+        NETWORK_MESSAGES: context.tell_network,
+        TEND_POOLS: context.tend_pools,
+        TEND_OUTSIDE: context.tend_outside,
     }
     for name, work in tasks.items():
-        app.task(_guarded(name, work, desk.disk), name=name)
+        app.task(_guarded(name, work, context.disk), name=name)
 
 
 def _guarded(name: str, work: Callable[..., None], disk: DiskWatch) -> Callable[..., None]:

@@ -44,15 +44,15 @@ def begin(
         log.warning("first rounds not requested: broker unreachable", error=type(error).__name__)
 
 
-def main(settings: Settings, desk: WorkerContext | None = None) -> int:
-    """Run until stopped; a warm shutdown lets tasks finish. `desk` runs the tasks; None means climate's own."""
+def main(settings: Settings, context: WorkerContext | None = None) -> int:
+    """Run until stopped; a warm shutdown lets tasks finish. `context` runs the tasks; None means climate's own."""
     log_setup.configure(settings.log_format, settings.log_level)
     for chatty in ("celery.worker.strategy", "celery.app.trace"):  # it logs two lines for every task
         logging.getLogger(chatty).setLevel(logging.WARNING)
     # Running as root, as in a container, is left to the operator.
     warnings.filterwarnings("ignore", category=SecurityWarning)
     app = celery_app.connect(settings.redis_url)
-    register(app, desk or WorkerContext(settings))
+    register(app, context or WorkerContext(settings))
     hosts = celery_app.Hosts(settings.service_host, settings.network_host or settings.service_host)
     has_nodes = not cells.options(settings).is_api
     queues = celery_app.queues(

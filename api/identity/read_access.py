@@ -4,9 +4,9 @@ from api.request_context import caller
 from climate.domain.policy import ADMIN, READER, Caller, require
 
 
-def may_read_all(who: Caller) -> bool:
+def may_read_all(caller: Caller) -> bool:
     """Return whether a caller reads users, projects and roles by a token of the whole system."""
-    return who.is_system and who.has(READER)
+    return caller.is_system and caller.has(READER)
 
 
 def require_reader() -> None:

@@ -85,8 +85,8 @@ class UserByName(ByName):
     password = text_key(required=True)
 
 
-def _who(given: Values) -> NameOrId:
-    return NameOrId(id=given["id"]) if "id" in given else NameOrId(name=given["name"], domain=given.get("domain"))
+def _who(values: Values) -> NameOrId:
+    return NameOrId(id=values["id"]) if "id" in values else NameOrId(name=values["name"], domain=values.get("domain"))
 
 
 def _either(by_id: Body, by_name: Body, **options: Unpack[KeyOptions]) -> Key:

@@ -257,9 +257,9 @@ FLOATING, CHANGED_FLOATING = _below("floatingip", NewFloatingIp()), _below("floa
 TAGS = Tags()
 
 
-def project(given: Values) -> str | None:
+def project(values: Values) -> str | None:
     """Return the project in a body; other users than administrators may name only their own."""
-    named = {given[key] for key in ("project_id", "tenant_id") if given[key] is not None}
+    named = {values[key] for key in ("project_id", "tenant_id") if values[key] is not None}
     if len(named) > 1:
         raise InvalidInput("project_id and tenant_id mean the same; give one of them")
     if named - {caller().project_id} and not caller().is_admin:

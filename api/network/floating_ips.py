@@ -94,7 +94,7 @@ def _all() -> list[Body]:
     return [views.floating(row) for row in floating_ips.listed(compute(), asked.own_project())]
 
 
-def _port(given: Values) -> PortAddress | None:
+def _port(values: Values) -> PortAddress | None:
     """Return the port in the body and its fixed IP; None if there is none."""
-    port_id = given.get("port_id")
-    return None if port_id is None else PortAddress(port_id, given["fixed_ip_address"])
+    port_id = values.get("port_id")
+    return None if port_id is None else PortAddress(port_id, values["fixed_ip_address"])

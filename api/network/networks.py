@@ -50,22 +50,22 @@ def create() -> tuple[Body, int]:
     return ({"networks": made} if many else {"network": made[0]}), 201
 
 
-def _created(given: Sequence[Values]) -> list[Outline]:
+def _created(values: Sequence[Values]) -> list[Outline]:
     if caller().is_admin:
-        return networks.create_outlines(compute(), [_drawn(one) for one in given])
-    for wanted in given:
+        return networks.create_outlines(compute(), [_drawn(one) for one in values])
+    for wanted in values:
         _check_of_member(wanted)
-    return networks.create_for_project(compute(), [one["name"] for one in given], caller().project_id)
+    return networks.create_for_project(compute(), [one["name"] for one in values], caller().project_id)
 
 
-def _check_of_member(given: Values) -> None:
-    bodies.project(given)
+def _check_of_member(values: Values) -> None:
+    bodies.project(values)
     named = {
-        bodies.TYPE: given["type"],
-        bodies.SEGMENT: given["segment"],
-        bodies.PHYSICAL: given["physical"],
-        bodies.OUTSIDE: given["is_external"] or None,
-        "shared": given["shared"] or None,
+        bodies.TYPE: values["type"],
+        bodies.SEGMENT: values["segment"],
+        bodies.PHYSICAL: values["physical"],
+        bodies.OUTSIDE: values["is_external"] or None,
+        "shared": values["shared"] or None,
     }
     refused = next((key for key, value in named.items() if value is not None), None)
     if refused is not None:
@@ -106,14 +106,14 @@ def _all() -> list[Body]:
     return [*map(views.network, listed.inside), *outside]
 
 
-def _drawn(given: Values) -> NetworkFields:
-    manager = None if given["is_external"] else _manager(given["type"])
-    if manager is None and given["type"] not in (None, views.FLAT_TYPE):
+def _drawn(values: Values) -> NetworkFields:
+    manager = None if values["is_external"] else _manager(values["type"])
+    if manager is None and values["type"] not in (None, views.FLAT_TYPE):
         raise InvalidInput(f"{bodies.TYPE} of an external network must be {views.FLAT_TYPE}")
-    if given["shared"] is not None and given["shared"] != _shared(manager):
+    if values["shared"] is not None and values["shared"] != _shared(manager):
         right = "everybody's" if _shared(manager) else "one project's" if manager == VLAN else "nobody's to boot in"
         raise InvalidInput(f"shared: a network of this type must be {right}")
-    return NetworkFields(given["name"], manager, given["physical"], given["segment"], bodies.project(given))
+    return NetworkFields(values["name"], manager, values["physical"], values["segment"], bodies.project(values))
 
 
 def _shared(manager: str | None) -> bool:

@@ -113,11 +113,11 @@ NEW = NewPort()
 PORT, CHANGED_PORT = Below("port", NEW, is_open=True), Below("port", ChangedPort(), is_open=True)
 
 
-def properties(given: Values) -> Values:
+def properties(values: Values) -> Values:
     """Return the columns of a port in a body; others than administrators may not bind it to a host. Forbidden."""
     is_admin = caller().is_admin
-    if given.get("named_host") and not is_admin:
+    if values.get("named_host") and not is_admin:
         raise Forbidden(f"Only administrators set {HOST}.")
-    if str(given.get("device_owner", "")).startswith(OF_NETWORK) and not is_admin:
+    if str(values.get("device_owner", "")).startswith(OF_NETWORK) and not is_admin:
         raise Forbidden(f"Only administrators set a device_owner that begins with {OF_NETWORK}")
-    return {name: "" if given[name] is None else given[name] for name in PROPERTIES if name in given}
+    return {name: "" if values[name] is None else values[name] for name in PROPERTIES if name in values}

@@ -71,16 +71,16 @@ def delete(port_id: str) -> tuple[str, int]:
     return "", 204
 
 
-def _wanted(given: Values) -> NewPort:
-    project_id = bodies.project(given) or caller().project_id
-    groups = given.get("security_groups")
+def _wanted(values: Values) -> NewPort:
+    project_id = bodies.project(values) or caller().project_id
+    groups = values.get("security_groups")
     return NewPort(
         project_id=project_id,
-        network_id=given["network_id"],
-        fixed_ips=given.get("fixed_ips"),
-        mac=given["mac_address"],
+        network_id=values["network_id"],
+        fixed_ips=values.get("fixed_ips"),
+        mac=values["mac_address"],
         security_groups=(default_id(project_id),) if groups is None else groups,
-        properties=port_bodies.properties(given),
+        properties=port_bodies.properties(values),
     )
 
 

@@ -76,11 +76,11 @@ class NewRule(Body):
     tenant_id = Ignored(ANYTHING)
 
 
-def rule(given: Values) -> SecurityRule:
+def rule(values: Values) -> SecurityRule:
     """Return the rule of a body; InvalidInput for values that do not fit together."""
     keys_of_rule = ("group_id", "direction", "version", "protocol", "first", "last", "remote_cidr", "remote_group_id")
-    wanted = {key: given[key] for key in keys_of_rule}
-    return security_rule_validation.checked(SecurityRule("", **wanted, description=given.get("description", "")))
+    wanted = {key: values[key] for key in keys_of_rule}
+    return security_rule_validation.checked(SecurityRule("", **wanted, description=values.get("description", "")))
 
 
 GROUP = Below("security_group", NewGroup(), is_open=True)

@@ -60,25 +60,25 @@ def create() -> tuple[Body, int]:
     return ({"subnets": made} if many else {"subnet": made[0]}), 201
 
 
-def _created(given: Values) -> Body:
-    network_id = given["network_id"]
-    if given.get("host_routes"):
+def _created(values: Values) -> Body:
+    network_id = values["network_id"]
+    if values.get("host_routes"):
         raise InvalidInput("host_routes are only supported for networks that projects create")
-    rows = _views(subnets.create(compute(), network_id, _range(given), dhcp=given["enable_dhcp"]))
+    rows = _views(subnets.create(compute(), network_id, _range(values), dhcp=values["enable_dhcp"]))
     return next(row for row in rows if row["network_id"] == network_id)
 
 
-def _of_project(given: Values) -> Subnet:
-    if given["enable_dhcp"] is False:
+def _of_project(values: Values) -> Subnet:
+    if values["enable_dhcp"] is False:
         raise InvalidInput("enable_dhcp cannot be false: networks of projects are served by DHCP")
-    cidr = given["cidr"]
+    cidr = values["cidr"]
     return Subnet(
         cidr=cidr,
-        gateway=given.get("gateway_ip", cidr[1]),
-        name=given.get("name"),
-        dns=given["dns_nameservers"] or (),
-        ranges=given["allocation_pools"],
-        routes=given.get("host_routes", ()),
+        gateway=values.get("gateway_ip", cidr[1]),
+        name=values.get("name"),
+        dns=values["dns_nameservers"] or (),
+        ranges=values["allocation_pools"],
+        routes=values.get("host_routes", ()),
     )
 
 
@@ -94,16 +94,16 @@ def change(subnet_id: str) -> Body:
     return {"subnet": _reshaped(subnet_id, given) if own is None else views.subnet(own)}
 
 
-def _changes(given: Values) -> Body:
-    return {field: given[key] for key, field in FIELDS.items() if key in given}
+def _changes(values: Values) -> Body:
+    return {field: values[key] for key, field in FIELDS.items() if key in values}
 
 
-def _reshaped(subnet_id: str, given: Values) -> Body:
+def _reshaped(subnet_id: str, values: Values) -> Body:
     """Update the allocation ranges of an external network; other subnets cannot be changed."""
-    fixed = next((key for key in ("gateway_ip", "dns_nameservers", "host_routes") if key in given), None)
+    fixed = next((key for key in ("gateway_ip", "dns_nameservers", "host_routes") if key in values), None)
     if fixed is not None:
         raise Conflict(f"{fixed} of subnet {subnet_id} cannot be changed: no project created its network")
-    stretches = given.get("allocation_pools")
+    stretches = values.get("allocation_pools")
     changed = subnets.reshape(compute(), subnet_id, stretches)
     view = one(_views(changed), subnet_id, "Subnet")
     is_pool = any(pool.subnet_id == subnet_id for pool in changed.pools)
@@ -132,10 +132,10 @@ def _views(networks: Subnets) -> list[Body]:
     return [*map(views.subnet, networks.inside), *outside]
 
 
-def _range(given: Values) -> Range:
+def _range(values: Values) -> Range:
     """Return the range of a subnet; its gateway is the first address, unless the body names another or none (null)."""
-    cidr = given["cidr"]
-    return Range(cidr, given.get("gateway_ip", cidr[1]), given["dns_nameservers"], given["allocation_pools"])
+    cidr = values["cidr"]
+    return Range(cidr, values.get("gateway_ip", cidr[1]), values["dns_nameservers"], values["allocation_pools"])
 
 
 def _shown(stretches: tuple[Stretch, ...]) -> list[dict[str, str]]:

@@ -39,10 +39,10 @@ class Repetition:
         return {"every": self.every, "times": str(self.times), "rule": self.own}
 
 
-def read(given: Form) -> Repetition | None:
+def read(form: Form) -> Repetition | None:
     """Return the repetition of a form; None if the lease is not repeated. Raise InvalidInput for an unknown one."""
-    every, own = given.get("every", ""), form_fields.text(given, "rule", LONGEST_RULE)
+    every, own = form.get("every", ""), form_fields.text(form, "rule", LONGEST_RULE)
     if every and every not in CHOICES:
         raise InvalidInput(f"every is {every[:20]!r}: expected is one of {', '.join(CHOICES)}")
-    times = form_fields.number(given, "times", USUAL_TIMES, 1, MOST_TIMES)
+    times = form_fields.number(form, "times", USUAL_TIMES, 1, MOST_TIMES)
     return Repetition(every, times, own) if every or own else None

@@ -13,27 +13,27 @@ from climate.domain.errors import InvalidInput
 MOST_HOSTS = 10_000
 
 
-def read(given: Form, now: datetime, wish: SearchQuery | None = None) -> HostSearch:
+def read(form: Form, now: datetime, query: SearchQuery | None = None) -> HostSearch:
     """Return the search of the fields; what the search box says goes before them."""
-    wish = wish or SearchQuery()
-    earliest = wish.earliest or max(now, form_fields.moment(given, "earliest") or now)
-    length = wish.length or form_fields.length(given, "length", USUAL_LENGTH)
-    latest = wish.latest or form_fields.moment(given, "latest")
+    query = query or SearchQuery()
+    earliest = query.earliest or max(now, form_fields.moment(form, "earliest") or now)
+    length = query.length or form_fields.length(form, "length", USUAL_LENGTH)
+    latest = query.latest or form_fields.moment(form, "latest")
     return HostSearch(
-        hosts=wish.hosts or form_fields.number(given, "hosts", 1, 1, MOST_HOSTS),
+        hosts=query.hosts or form_fields.number(form, "hosts", 1, 1, MOST_HOSTS),
         length=length,
         earliest=earliest,
         latest=latest or earliest + max(USUAL, 2 * length),
-        requirements=(*wish.requirements, *_requirements(given, now)),
-        preemptible=given.get("preemptible") == "1",
+        requirements=(*query.requirements, *_requirements(form, now)),
+        preemptible=form.get("preemptible") == "1",
     )
 
 
-def _requirements(given: Form, now: datetime) -> tuple[Requirement, ...]:
-    wanted = search_query.read(form_fields.text(given, "requirements"), now)
+def _requirements(form: Form, now: datetime) -> tuple[Requirement, ...]:
+    wanted = search_query.read(form_fields.text(form, "requirements"), now)
     if wanted != SearchQuery(requirements=wanted.requirements):
         raise InvalidInput(
-            f"requirements are {given['requirements'][:80]!r}: conditions such as gpu_count>1 rack=A are expected"
+            f"requirements are {form['requirements'][:80]!r}: conditions such as gpu_count>1 rack=A are expected"
         )
     return wanted.requirements
 

@@ -116,28 +116,28 @@ def length_of(text: str) -> timedelta | None:
     return total if timedelta(minutes=1) <= total <= timedelta(days=MOST_DAYS) else None
 
 
-def _hosts(wish: SearchQuery, match: re.Match[str], now: datetime) -> SearchQuery | None:
+def _hosts(query: SearchQuery, match: re.Match[str], now: datetime) -> SearchQuery | None:
     count = int(match[1])
-    return replace(wish, hosts=count) if wish.hosts is None and 1 <= count <= MOST_HOSTS else None
+    return replace(query, hosts=count) if query.hosts is None and 1 <= count <= MOST_HOSTS else None
 
 
-def _length(wish: SearchQuery, match: re.Match[str], now: datetime) -> SearchQuery | None:
+def _length(query: SearchQuery, match: re.Match[str], now: datetime) -> SearchQuery | None:
     length = length_of(match[1])
-    return replace(wish, length=length) if length is not None and wish.length is None else None
+    return replace(query, length=length) if length is not None and query.length is None else None
 
 
-def _requirement(wish: SearchQuery, match: re.Match[str], now: datetime) -> SearchQuery | None:
+def _requirement(query: SearchQuery, match: re.Match[str], now: datetime) -> SearchQuery | None:
     name, operator, value = match.groups()
     one = Requirement(name, "==" if operator == "=" else operator, value.strip('"'))
-    return replace(wish, requirements=(*wish.requirements, one))
+    return replace(query, requirements=(*query.requirements, one))
 
 
-def _within(wish: SearchQuery, match: re.Match[str], now: datetime) -> SearchQuery | None:
+def _within(query: SearchQuery, match: re.Match[str], now: datetime) -> SearchQuery | None:
     length = length_of(match[1])
-    return None if length is None else _between(wish, now, now + length)
+    return None if length is None else _between(query, now, now + length)
 
 
-def _span(wish: SearchQuery, match: re.Match[str], now: datetime) -> SearchQuery | None:
+def _span(query: SearchQuery, match: re.Match[str], now: datetime) -> SearchQuery | None:
     today, monday = _midnight(now), _midnight(now - timedelta(days=now.weekday()))
     spans = {
         "now": (now, None),
@@ -146,31 +146,31 @@ def _span(wish: SearchQuery, match: re.Match[str], now: datetime) -> SearchQuery
         "this week": (now, _later(monday, 7)),
         "next week": (_later(monday, 7), _later(monday, 14)),
     }
-    return _between(wish, *spans[match[1].lower()])
+    return _between(query, *spans[match[1].lower()])
 
 
-def _day(wish: SearchQuery, match: re.Match[str], now: datetime) -> SearchQuery | None:
+def _day(query: SearchQuery, match: re.Match[str], now: datetime) -> SearchQuery | None:
     ahead = (DAYS.index(match[1].lower()) - now.weekday()) % 7
     begin = _later(_midnight(now), ahead)
-    return _between(wish, max(now, begin), _later(begin, 1))
+    return _between(query, max(now, begin), _later(begin, 1))
 
 
-def _date(wish: SearchQuery, match: re.Match[str], now: datetime) -> SearchQuery | None:
+def _date(query: SearchQuery, match: re.Match[str], now: datetime) -> SearchQuery | None:
     try:
         begin = datetime.fromisoformat(match[1]).replace(tzinfo=now.tzinfo)
-        return _between(wish, max(now, begin), _later(begin, 1)) if _later(begin, 1) > now else None
+        return _between(query, max(now, begin), _later(begin, 1)) if _later(begin, 1) > now else None
     except (ValueError, OverflowError):
         return None
 
 
-def _filler(wish: SearchQuery, match: re.Match[str], now: datetime) -> SearchQuery | None:
-    return wish
+def _filler(query: SearchQuery, match: re.Match[str], now: datetime) -> SearchQuery | None:
+    return query
 
 
-def _between(wish: SearchQuery, begin: datetime, end: datetime | None) -> SearchQuery | None:
-    if wish.earliest is not None:
+def _between(query: SearchQuery, begin: datetime, end: datetime | None) -> SearchQuery | None:
+    if query.earliest is not None:
         return None
-    return replace(wish, earliest=begin.astimezone(UTC), latest=end and end.astimezone(UTC))
+    return replace(query, earliest=begin.astimezone(UTC), latest=end and end.astimezone(UTC))
 
 
 def _midnight(moment: datetime) -> datetime:

@@ -217,9 +217,9 @@ class Client(AbstractContextManager["Client"]):
             for body in self.http.pages("reservation", "/series", "series", {"name": name} if name else {}):
                 yield Series.of(body)
 
-    def series(self, wanted: Series | str) -> Series:
+    def series(self, series: Series | str) -> Series:
         """Return a series with its occurrences as it is now, by its id or its name."""
-        return Series.of(self._send("GET", self._series_path(wanted))["series"])
+        return Series.of(self._send("GET", self._series_path(series))["series"])
 
     def change_series(
         self,

@@ -31,12 +31,12 @@ Key = tuple[UUID, int, int]
 """Reservation, host and slots."""
 
 
-def stretches(happened: Iterable[Fact]) -> list[HostUse]:
+def stretches(facts: Iterable[Fact]) -> list[HostUse]:
     """Return the stretches of a lease with these facts, oldest first."""
     result: list[HostUse] = []
     since: dict[Key, datetime] = {}
     lease: Lease | None = None
-    for fact in happened:
+    for fact in facts:
         before, lease = lease, evolve(lease, fact)
         now = _had(lease)
         for key in [key for key in since if key not in now]:

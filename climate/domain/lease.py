@@ -242,9 +242,9 @@ class Lease:
         return f"{latest.type}: {latest.reason}" if latest else None
 
 
-def fold(happened: Iterable[Fact], lease: Lease | None = None) -> Lease:
+def fold(facts: Iterable[Fact], lease: Lease | None = None) -> Lease:
     """Return the lease after its facts."""
-    after = reduce(evolve, happened, lease)
+    after = reduce(evolve, facts, lease)
     if after is None:
         raise NotFound("nothing has happened to this lease")
     return after

@@ -151,25 +151,27 @@ class Point:
         return self.others + self.own
 
 
-def check(limits: Mapping[Limit, int], wish: LimitRequest, others: Use) -> None:
+def check(limits: Mapping[Limit, int], request: LimitRequest, others: Use) -> None:
     """Raise LimitExceeded for the first limit that the lease exceeds; `others` is the use by the project's other
     leases.
 
     A use that exceeds a lowered limit already may continue and shrink. A sub-lease counts as hosts of its parent.
     """
-    if wish.after.parent:
+    if request.after.parent:
         return
     for limit in (limit for limit in Limit if limits.get(limit, NO_LIMIT) != NO_LIMIT):
-        points = _in_use(limit, wish, others) if limit in IN_USE else [_of_dates(limit, wish)]
+        points = _in_use(limit, request, others) if limit in IN_USE else [_of_dates(limit, request)]
         over = list(_over(points, limits[limit] + ROUNDING, even=limit is Limit.HOST_HOURS))
         if over:
             raise _exceeded(limit, limits[limit], max(over, key=lambda point: (point.total, point.own)))
 
 
-def share(limits: Mapping[Limit, int], wish: LimitRequest, others: Use) -> float:
+def share(limits: Mapping[Limit, int], request: LimitRequest, others: Use) -> float:
     """Return the greatest share of a limit along time that the project uses with the lease; 0 without such limits."""
     along = [limit for limit in COUNTED if limits.get(limit, NO_LIMIT) > 0]
-    return max((max(point.total for point in _in_use(one, wish, others)) / limits[one] for one in along), default=0.0)
+    return max(
+        (max(point.total for point in _in_use(one, request, others)) / limits[one] for one in along), default=0.0
+    )
 
 
 def most(limit: Limit, taken: Use, window: Period, days: timedelta) -> float:
@@ -199,9 +201,9 @@ def _over(points: Sequence[Point], value: float, *, even: bool) -> Iterator[Poin
             yield Point(fuller.others, other.was, other.own)  # just beside the fuller one it adds a little
 
 
-def _in_use(limit: Limit, wish: LimitRequest, others: Use) -> list[Point]:
-    was = _of_lease(wish.before) if wish.before else NOTHING
-    return _points(limit, (others, was, _of_lease(wish.after)), wish.window, wish.days)
+def _in_use(limit: Limit, request: LimitRequest, others: Use) -> list[Point]:
+    was = _of_lease(request.before) if request.before else NOTHING
+    return _points(limit, (others, was, _of_lease(request.after)), request.window, request.days)
 
 
 def _points(limit: Limit, uses: tuple[Use, Use, Use], window: Period, days: timedelta) -> list[Point]:
@@ -229,15 +231,15 @@ def _starts(edges: Set[datetime], window: Period, days: timedelta) -> list[datet
     return sorted(start for start in starts if start <= window.end and start + days >= window.start)
 
 
-def _of_dates(limit: Limit, wish: LimitRequest) -> Point:
+def _of_dates(limit: Limit, request: LimitRequest) -> Point:
     """Return the value of a limit on the dates of a single lease, in seconds."""
 
     def seconds(lease: Lease) -> float:
-        begin = lease.period.start if limit is Limit.MAX_LEASE_SECONDS else wish.now
+        begin = lease.period.start if limit is Limit.MAX_LEASE_SECONDS else request.now
         end = lease.period.end if limit is Limit.MAX_LEASE_SECONDS else lease.period.start
         return max(0.0, (end - begin).total_seconds())
 
-    return Point(0.0, seconds(wish.before) if wish.before else 0.0, seconds(wish.after))
+    return Point(0.0, seconds(request.before) if request.before else 0.0, seconds(request.after))
 
 
 def _of_lease(lease: Lease) -> Use:

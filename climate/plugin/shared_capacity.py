@@ -53,11 +53,11 @@ def offer(ask: Ask, requirement: Requirement, classes: Mapping[str, int] = NO_CL
     spec, wanted = _request(ask, requirement, classes)
     return Offer(
         HOSTS,
-        partial(candidates.of_capacity, wanted=wanted),
+        partial(candidates.of_capacity, request=wanted),
         locks.lock_hosts,
         lambda chosen, _: _allocation(ask, spec, chosen),
         NotEnoughRoom(wanted),
-        partial(shared_capacity.ends, wanted=wanted),
+        partial(shared_capacity.ends, request=wanted),
     )
 
 

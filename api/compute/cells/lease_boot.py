@@ -27,30 +27,30 @@ class CellRequest:
     """Cells among which the servers are divided if no cell has room for all."""
 
 
-def cell_request(wanted: ServerRequest) -> CellRequest:
+def cell_request(request: ServerRequest) -> CellRequest:
     """Return the request with the reservation ids of the cell that has the hosts of the lease.
 
     A reservation that no lease of this cell has may belong to a cell below, which
     checks it.  Raises the errors of `climate.service.leases.lease_servers.admit` for leases of this
     cell, and Conflict if no cell of the lease has room.
     """
-    leases = _leases(wanted)
+    leases = _leases(request)
     if not leases:
-        return CellRequest(wanted.request)
-    if len(wanted.reservations) > 1:
+        return CellRequest(request.request)
+    if len(request.reservations) > 1:
         raise InvalidInput("On a lease with parts in cells, servers are booted on one reservation at a time")
     ((reservation, lease),) = leases.items()
     parts = [part for part in lease.reservation(UUID(reservation)).parts if part.cell]
-    there = [_cell_request(wanted.request, part) for part in parts if part.state is PartState.CONFIRMED]
+    there = [_cell_request(request.request, part) for part in parts if part.state is PartState.CONFIRMED]
     if not there:
         raise Conflict(f"The reservation {reservation} has no hosts in a cell: nothing can boot on it here")
     return there[0] if len(there) == 1 else _with_room(there)
 
 
-def _leases(wanted: ServerRequest) -> dict[str, Lease]:
+def _leases(request: ServerRequest) -> dict[str, Lease]:
     """Return the leases of this cell by reservation."""
     result = {}
-    for reservation in wanted.reservations:
+    for reservation in request.reservations:
         try:
             result[reservation] = leased_boot.admit(climate(), caller(), reservation)
         except NotFound:

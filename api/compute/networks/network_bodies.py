@@ -128,6 +128,6 @@ def networks(body: Values) -> tuple[CreationRequest, str | None]:
     return wanted, given["manager"]
 
 
-def pool_fields(given: Values) -> PoolFields:
+def pool_fields(values: Values) -> PoolFields:
     """Return the fields of a pool to which a range is added."""
-    return PoolFields(given["cidr"], given["gateway"], given["interface"])
+    return PoolFields(values["cidr"], values["gateway"], values["interface"])

@@ -57,25 +57,25 @@ class Rule(Body):
 GROUP, RULE = Below("security_group", Group()), Below("security_group_rule", Rule())
 
 
-def rule(given: Values) -> SecurityRule:
+def rule(values: Values) -> SecurityRule:
     """Return the rule of a body: of IPv6 if its range is; InvalidInput as the Network API."""
-    if given["protocol"] is None and given["group_id"] is None:
+    if values["protocol"] is None and values["group_id"] is None:
         raise InvalidInput("ip_protocol must be tcp, udp or icmp, or group_id must name a group")
-    remote = given["cidr"] if given["group_id"] is None else None
-    is_icmp = given["protocol"] in ("icmp", str(ICMP))
-    ports = {key: None if is_icmp and given[key] == -1 else given[key] for key in ("first", "last")}
-    if given["protocol"] is None:
+    remote = values["cidr"] if values["group_id"] is None else None
+    is_icmp = values["protocol"] in ("icmp", str(ICMP))
+    ports = {key: None if is_icmp and values[key] == -1 else values[key] for key in ("first", "last")}
+    if values["protocol"] is None:
         ports = {"first": None, "last": None}
     return checked(
         SecurityRule(
             "",
-            given["parent_group_id"],
+            values["parent_group_id"],
             INGRESS,
             6 if remote is not None and ":" in remote else 4,
-            given["protocol"],
+            values["protocol"],
             ports["first"],
             ports["last"],
             remote,
-            given["group_id"],
+            values["group_id"],
         )
     )

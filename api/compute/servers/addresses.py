@@ -63,13 +63,13 @@ def attach(server_id: str) -> Body:
     return {ATTACHMENT: _view(_attached(server_id, given))}
 
 
-def _attached(server_id: str, given: Values) -> Port:
-    network_id, port_id = given["network_id"], given["port_id"]
+def _attached(server_id: str, values: Values) -> Port:
+    network_id, port_id = values["network_id"], values["port_id"]
     if port_id is None and network_id is None:
         raise InvalidInput("interfaceAttachment: give net_id or port_id")
     if port_id is None:
-        return server_operations.attach(compute(), who(server_id), network_id, given["fixed_ips"])
-    if network_id is not None or given["fixed_ips"] is not None:
+        return server_operations.attach(compute(), who(server_id), network_id, values["fixed_ips"])
+    if network_id is not None or values["fixed_ips"] is not None:
         raise InvalidInput("interfaceAttachment: a port has its network and addresses; give port_id alone")
     return server_operations.attach_port(compute(), who(server_id), port_id)
 

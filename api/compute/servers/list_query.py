@@ -31,7 +31,7 @@ TAGS = {"tags": "tags", "tags-any": "tags_any", "not-tags": "not_tags", "not-tag
 """Keys of the query with tags, separated by commas -> conditions, since 2.26."""
 
 
-def listing(wanted: Page) -> Listing:
+def listing(page: Page) -> Listing:
     """Return the query for the store; InvalidInput names the wrong key, Forbidden the required role."""
     result: dict[str, object] = _project()
     keys = EQUAL | PATTERNS | (BY_ADMINISTRATORS if caller().is_admin else {})
@@ -46,7 +46,7 @@ def listing(wanted: Page) -> Listing:
         result |= {TAGS[key]: _short(key, text).split(",") for key in TAGS if (text := request.args.get(key))}
     if validation.query_flag("deleted"):
         result["none"] = True
-    return Listing(result, _order(), wanted.marker, wanted.limit + 1)
+    return Listing(result, _order(), page.marker, page.limit + 1)
 
 
 def _project() -> dict[str, object]:

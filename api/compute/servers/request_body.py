@@ -48,13 +48,13 @@ def read(body: Values) -> ServerRequest:
     return checked(server_bodies.NEW.read(body))
 
 
-def checked(given: Values, *, of_build: bool = False) -> ServerRequest:
+def checked(values: Values, *, of_build: bool = False) -> ServerRequest:
     """Return the request that the schema has read; InvalidInput, NotFound or Forbidden name what is wrong with it.
 
     `of_build`: the request is for a build over zones, which may choose its reservation id.
     """
-    server = given["server"]
-    hints = _hints(given)
+    server = values["server"]
+    hints = _hints(values)
     read_hints = server_bodies.HINTS.read(hints)
     on_offer = build_orders.is_on_offer(server)
     request = _request(server, hints, on_offer=on_offer)
@@ -75,9 +75,9 @@ def checked(given: Values, *, of_build: bool = False) -> ServerRequest:
     )
 
 
-def admit(wanted: ServerRequest) -> dict[str, Lease]:
+def admit(request: ServerRequest) -> dict[str, Lease]:
     """Return the leases by the reservations that a request names; errors if the caller may not boot on them."""
-    return admit_on(wanted.reservations)
+    return admit_on(request.reservations)
 
 
 def admit_on(reservations: Iterable[str]) -> dict[str, Lease]:
@@ -141,10 +141,10 @@ def _request(server: Values, hints: dict[str, object], *, on_offer: bool = False
     )
 
 
-def _hints(given: Values) -> dict[str, object]:
+def _hints(values: Values) -> dict[str, object]:
     """Return the hints of all places in a body; those below `server` win."""
-    server = given["server"]
-    beside, below = (given["os_hints"], given["extension_hints"]), (server["extension_hints"], server["os_hints"])
+    server = values["server"]
+    beside, below = (values["os_hints"], values["extension_hints"]), (server["extension_hints"], server["os_hints"])
     placement: dict[str, object] = {}
     for place in (*beside, *below, server["scheduler_hints"]):
         placement |= place

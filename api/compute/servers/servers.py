@@ -66,28 +66,28 @@ def create() -> tuple[Body, int]:
     return {"server": answer}, 202
 
 
-def boot(wanted: ServerRequest) -> FirstServer:
+def boot(request: ServerRequest) -> FirstServer:
     """Return the first server of a request, in this zone or in a child."""
     if compute().cells.is_api:
-        return _in_a_cell(wanted)
-    parts = zone_lease_boot.parts(request_body.admit(wanted))
-    order = wanted.order
+        return _in_a_cell(request)
+    parts = zone_lease_boot.parts(request_body.admit(request))
+    order = request.order
     if order is not None:
-        make = _reserved_at(wanted) if wanted.reserved else _booted_at(wanted)
-        made = placement.place(compute(), wanted.request, order, ChildRoute(zone_chain.chain(), parts), make)
+        make = _reserved_at(request) if request.reserved else _booted_at(request)
+        made = placement.place(compute(), request.request, order, ChildRoute(zone_chain.chain(), parts), make)
         return FirstServer(made, order.reservation_id)
-    if wanted.reserved:
-        return single_shot.reserve(compute(), wanted.request, lambda: _reserve(wanted), zone_chain.chain())
-    return single_shot.boot(compute(), wanted.request, zone_chain.chain(), parts)
+    if request.reserved:
+        return single_shot.reserve(compute(), request.request, lambda: _reserve(request), zone_chain.chain())
+    return single_shot.boot(compute(), request.request, zone_chain.chain(), parts)
 
 
-def _in_a_cell(wanted: ServerRequest) -> FirstServer:
+def _in_a_cell(request: ServerRequest) -> FirstServer:
     """Return the first server of a request, in the cells of its lease or in those that the cell scheduler chooses.
 
     A reserved server and its lease are in the cell that was chosen.
     """
-    sleep = Sleep(wanted.lease_params) if wanted.reserved else None
-    aimed = cell_lease_boot.cell_request(wanted)
+    sleep = Sleep(request.lease_params) if request.reserved else None
+    aimed = cell_lease_boot.cell_request(request)
     if aimed.cell_builds:
         started = start.split(compute(), aimed.request, aimed.cell_builds)
     else:
@@ -95,21 +95,21 @@ def _in_a_cell(wanted: ServerRequest) -> FirstServer:
     return FirstServer(started.server_ids[0], started.build_id)
 
 
-def _booted_at(wanted: ServerRequest) -> Make:
-    return lambda offered: compute_boot.place(compute(), wanted.request, offered)[0]
+def _booted_at(request: ServerRequest) -> Make:
+    return lambda offered: compute_boot.place(compute(), request.request, offered)[0]
 
 
-def _reserved_at(wanted: ServerRequest) -> Make:
-    return lambda offered: _reserve(wanted, offered)
+def _reserved_at(request: ServerRequest) -> Make:
+    return lambda offered: _reserve(request, offered)
 
 
-def _reserve(wanted: ServerRequest, offered: Offered | None = None) -> Server:
+def _reserve(request: ServerRequest, offered: Offered | None = None) -> Server:
     made: list[Server] = []
 
     def reserve_server(server_id: str) -> None:
-        made.append(compute_boot.reserve(compute(), wanted.request, server_id, offered))
+        made.append(compute_boot.reserve(compute(), request.request, server_id, offered))
 
-    leased_boot.reserve(climate(), caller(), wanted.lease_params, reserve_server)
+    leased_boot.reserve(climate(), caller(), request.lease_params, reserve_server)
     return made[0]
 
 

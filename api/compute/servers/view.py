@@ -81,7 +81,7 @@ def brief(server: Server) -> Body:
     return {"id": server.id, "name": server.name, "links": links(f"servers/{server.id}")}
 
 
-def full(server: Server, behind: ServerDetails = NOTHING) -> Body:
+def full(server: Server, details: ServerDetails = NOTHING) -> Body:
     """Return a server with all details that the caller may see."""
     body = brief(server) | {
         "status": STATUS_OF_TASK.get(server.task or "", server.status),
@@ -107,11 +107,11 @@ def full(server: Server, behind: ServerDetails = NOTHING) -> Body:
         "OS-EXT-STS:power_state": POWER_STATES.get(server.status, 0),
         "os-extended-volumes:volumes_attached": [
             {"id": volume} | ({"delete_on_termination": False} if since(3) else {})
-            for volume in behind.volumes.get(server.id, ())
+            for volume in details.volumes.get(server.id, ())
         ],
     }
-    body |= _of_some_servers(server, behind) | _later(server)
-    return body | _for_administrators(server, behind) if caller().is_admin else body
+    body |= _of_some_servers(server, details) | _later(server)
+    return body | _for_administrators(server, details) if caller().is_admin else body
 
 
 EXTENDED = (
@@ -128,9 +128,9 @@ EXTENDED = (
 """Beginnings of the keys that answers to PUT and rebuild have since 2.75 only."""
 
 
-def changed(server: Server, behind: ServerDetails = NOTHING) -> Body:
+def changed(server: Server, details: ServerDetails = NOTHING) -> Body:
     """Return a server as the answer to its update or rebuild, which has fewer keys before 2.75."""
-    body = full(server, behind)
+    body = full(server, details)
     if since(75):
         return body
     body["addresses"] = {
@@ -140,9 +140,9 @@ def changed(server: Server, behind: ServerDetails = NOTHING) -> Body:
     return {key: value for key, value in body.items() if not key.startswith(EXTENDED)}
 
 
-def rebuilt(server: Server, behind: ServerDetails, user_data: str | None) -> Body:
+def rebuilt(server: Server, details: ServerDetails, user_data: str | None) -> Body:
     """Return a server as the answer to its rebuild: its key pair since 2.54, and its user data since 2.57."""
-    body = changed(server, behind)
+    body = changed(server, details)
     if since(54):
         body["key_name"] = server.key_name
     if since(57):
@@ -152,11 +152,11 @@ def rebuilt(server: Server, behind: ServerDetails, user_data: str | None) -> Bod
     return body
 
 
-def _of_some_servers(server: Server, behind: ServerDetails) -> Body:
+def _of_some_servers(server: Server, details: ServerDetails) -> Body:
     """Return the keys that only some servers have."""
     body: Body = {}
     # As in Nova, a server without groups has no such key.
-    if groups := behind.security_groups.get(server.id, (DEFAULT,)):
+    if groups := details.security_groups.get(server.id, (DEFAULT,)):
         body["security_groups"] = [{"name": name} for name in groups]
     if server.status in (ACTIVE, BUILD):
         body["progress"] = 100 if server.status == ACTIVE else 0
@@ -178,7 +178,7 @@ def _later(server: Server) -> Body:
     return {key: value for minor, keys in added if since(minor) for key, value in keys.items()}
 
 
-def _for_administrators(server: Server, behind: ServerDetails) -> Body:
+def _for_administrators(server: Server, details: ServerDetails) -> Body:
     seen: Body = {}
     if zone_chain.sees_hosts():
         seen = {"OS-EXT-SRV-ATTR:host": server.service_host, "OS-EXT-SRV-ATTR:hypervisor_hostname": server.node}
@@ -191,10 +191,10 @@ def _for_administrators(server: Server, behind: ServerDetails) -> Body:
             "OS-EXT-SRV-ATTR:kernel_id": "",
             "OS-EXT-SRV-ATTR:ramdisk_id": "",
             "OS-EXT-SRV-ATTR:root_device_name": "/dev/vda",
-            "OS-EXT-SRV-ATTR:user_data": behind.user_data.get(server.id),
+            "OS-EXT-SRV-ATTR:user_data": details.user_data.get(server.id),
         }
     tells_status = since(16) and zone_chain.sees_hosts()
-    return seen | ({"host_status": behind.hosts.get(server.service_host or "", "")} if tells_status else {})
+    return seen | ({"host_status": details.hosts.get(server.service_host or "", "")} if tells_status else {})
 
 
 def password(given: str) -> str:

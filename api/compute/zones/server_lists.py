@@ -23,7 +23,7 @@ def is_recursive() -> bool:
     return bool(request.args.get("reservation_id")) or validation.query_flag("recurse_zones")
 
 
-def joined(local: list[Body], links: Body, wanted: Page, *, is_local_marker: bool) -> Body:
+def joined(local: list[Body], links: Body, page: Page, *, is_local_marker: bool) -> Body:
     """Return the page of local servers, followed by servers of child zones if there is room for them.
 
     Administrators of this zone also see which child zones did not answer.
@@ -32,11 +32,11 @@ def joined(local: list[Body], links: Body, wanted: Page, *, is_local_marker: boo
         return {"servers": local} | links
     result = listing.gather(compute(), _request(), _wanted())
     below = result.servers
-    if wanted.marker is not None and not is_local_marker:
-        below = _after(below, wanted.marker)
-    room = wanted.limit - len(local)
+    if page.marker is not None and not is_local_marker:
+        below = _after(below, page.marker)
+    room = page.limit - len(local)
     servers = [*local, *(urls.listed(server) for server in below[:room])]
-    more = {"servers_links": next_links(here(), servers[-1]["id"], wanted)} if len(below) > room and servers else {}
+    more = {"servers_links": next_links(here(), servers[-1]["id"], page)} if len(below) > room and servers else {}
     return {"servers": servers} | more | _silent(result)
 
 

@@ -101,8 +101,8 @@ def switch_off(host_id: str, query: Read) -> ResponseReturnValue:
     return _switched(host_id, ManualRequest(False, query["hard"], query["force"]), query)
 
 
-def _switched(host_id: str, wanted: ManualRequest, query: Read) -> ResponseReturnValue:
-    return {"power": _body(power.switch(climate(), caller(), host_id, wanted, dry_run=query["dry_run"]))}
+def _switched(host_id: str, request: ManualRequest, query: Read) -> ResponseReturnValue:
+    return {"power": _body(power.switch(climate(), caller(), host_id, request, dry_run=query["dry_run"]))}
 
 
 def _body(power: Powered) -> dict[str, object]:

@@ -170,7 +170,7 @@ def answer(viewer: Caller, query: Read) -> Response:
     return made
 
 
-def _body(shown: Timeline, wanted: TimelineWindow) -> Read:
+def _body(shown: Timeline, window: TimelineWindow) -> Read:
     following = shown.cursor + len(shown.rows)
     free = None
     if shown.free is not None:
@@ -179,7 +179,7 @@ def _body(shown: Timeline, wanted: TimelineWindow) -> Read:
     return {
         "from": date(shown.period.start),
         "to": date(shown.period.end),
-        "group": wanted.group,
+        "group": window.group,
         "groups": [{"name": name, "rows": rows} for name, rows in shown.groups.items()],
         "total": shown.total,
         "first": shown.cursor,

@@ -86,19 +86,19 @@ def audit_trail() -> ResponseReturnValue:
     )
 
 
-def _audit_query(given: form_fields.Form) -> AuditQuery:
+def _audit_query(form: form_fields.Form) -> AuditQuery:
     """Return the filters of the page; one more change than a page has shows that another page follows."""
-    kind = given.get("kind", "")
-    author, project = (given.get(name, "").strip()[:LONGEST] for name in ("author", "project"))
+    kind = form.get("kind", "")
+    author, project = (form.get(name, "").strip()[:LONGEST] for name in ("author", "project"))
     user_id, project_id = identity().account_ids(author, project)
     return AuditQuery(
         kind=AuditKind(kind) if kind in list(AuditKind) else None,
-        object_id=given.get("object", "")[:LONGEST] or None,
+        object_id=form.get("object", "")[:LONGEST] or None,
         author=user_id or author or None,
         project_id=project_id or project or None,
-        since=form_fields.moment(given, "since"),
-        until=form_fields.moment(given, "until"),
-        marker=form_fields.marker(given, "before"),
+        since=form_fields.moment(form, "since"),
+        until=form_fields.moment(form, "until"),
+        marker=form_fields.marker(form, "before"),
         limit=ROWS + 1,
     )
 

@@ -62,28 +62,28 @@ def list_all() -> ResponseReturnValue:
     )
 
 
-def _filters(given: form_fields.Form, everybody: bool) -> Listing:
+def _filters(form: form_fields.Form, everybody: bool) -> Listing:
     """Return the filters of the list; one more lease than a page has shows that another page follows."""
-    name, status = form_fields.text(given, "name"), given.get("status", "")
+    name, status = form_fields.text(form, "name"), form.get("status", "")
     if status and status not in STATUSES:
         raise InvalidInput(f"status is {status[:20]!r}: expected is one of {', '.join(STATUSES)}")
     return Listing(
         project_id=caller().project_id if caller().is_admin and not everybody else None,
         status=status or None,
         name=name or None,
-        starts_before=form_fields.moment(given, "before"),
-        ends_after=form_fields.moment(given, "after"),
-        marker=marker_id(given.get("marker")),
+        starts_before=form_fields.moment(form, "before"),
+        ends_after=form_fields.moment(form, "after"),
+        marker=marker_id(form.get("marker")),
         limit=ON_A_PAGE + 1,
     )
 
 
-def _next_page(given: form_fields.Form, rows: Sequence[Lease | UnreadableLease]) -> dict[str, str] | None:
+def _next_page(form: form_fields.Form, rows: Sequence[Lease | UnreadableLease]) -> dict[str, str] | None:
     """Return the query of the next page; None if there is none."""
     if len(rows) <= ON_A_PAGE:
         return None
     last = rows[ON_A_PAGE - 1]
-    kept = {key: value for key, value in given.items() if key in ("name", "status", "all", "before", "after") and value}
+    kept = {key: value for key, value in form.items() if key in ("name", "status", "all", "before", "after") and value}
     return {**kept, "marker": str(last.lease_id if isinstance(last, UnreadableLease) else last.id)}
 
 

@@ -59,8 +59,8 @@ def make() -> ResponseReturnValue:
     return redirect(f"{LIST}/{made.series.id}", 303)
 
 
-def _preview(given: Form, problem: str) -> str:
-    order = _order(given, "preview", Make.FITTING)
+def _preview(form: Form, problem: str) -> str:
+    order = _order(form, "preview", Make.FITTING)
     shown = create.create(climate(), caller(), order, dry_run=True)
     return render_template(
         "series_new.html",
@@ -68,17 +68,17 @@ def _preview(given: Form, problem: str) -> str:
         fitting=sum(one.lease is not None for one in shown.occurrences),
         rule=order.rule,
         series_zone=order.zone,
-        kept=_kept(given),
-        name=given.get("name", "")[:LONGEST_NAME],
+        kept=_kept(form),
+        name=form.get("name", "")[:LONGEST_NAME],
         longest=LONGEST_NAME,
         problem=problem,
     )
 
 
-def _order(given: Form, name: str, make: Make) -> SeriesOrder:
+def _order(form: Form, name: str, make: Make) -> SeriesOrder:
     """Return the series of the fields of a form."""
     now = present(climate())
-    searched, repeat = search_fields.read(given, now), repetitions.read(given)
+    searched, repeat = search_fields.read(form, now), repetitions.read(form)
     if repeat is None:
         raise InvalidInput(f"every is missing: expected is one of {', '.join(repetitions.CHOICES)}")
     order = Order(
@@ -90,9 +90,9 @@ def _order(given: Form, name: str, make: Make) -> SeriesOrder:
     return SeriesOrder(order, repeat.rule, preferences.zone() or "UTC", make)
 
 
-def _kept(given: Form) -> Mapping[str, object]:
+def _kept(form: Form) -> Mapping[str, object]:
     names = ("hosts", "length", "requirements", "earliest", "preemptible", "every", "times", "rule")
-    return {name: given[name] for name in names if given.get(name)}
+    return {name: form[name] for name in names if form.get(name)}
 
 
 @page("GET", "/series/<series_id>", "leases:get")

@@ -232,12 +232,12 @@ def moving(command: F) -> F:
     return command
 
 
-def move(hosts: tuple[str, ...], pool: str, given: MoveOptions) -> None:
+def move(hosts: tuple[str, ...], pool: str, options: MoveOptions) -> None:
     """Request a move, and show the pools of the hosts afterwards."""
     session = current()
-    body: dict[str, object] = {"hosts": list(hosts), "reason": given["reason"], "force": given["force"]}
-    body |= {"from": given["source"]} if given["source"] else {}
-    sent: Sent = {"json": body, "params": dry(given["dry_run"])}
+    body: dict[str, object] = {"hosts": list(hosts), "reason": options["reason"], "force": options["force"]}
+    body |= {"from": options["source"]} if options["source"] else {}
+    sent: Sent = {"json": body, "params": dry(options["dry_run"])}
     rows: list[MovedHost] = session.client.json("reservation", "POST", f"/pools/{lookup.part(pool)}/moves", **sent)[
         "moves"
     ]

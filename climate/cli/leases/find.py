@@ -128,37 +128,37 @@ def command(**given: Unpack[FindOptions]) -> None:
         raise Failure("nothing fits", CONFLICT, _reason(answer))
 
 
-def _refuse_both(given: FindOptions) -> None:
+def _refuse_both(options: FindOptions) -> None:
     """Refuse options that exclude each other."""
-    if given["hold"] and given["take"]:
+    if options["hold"] and options["take"]:
         raise click.UsageError("--hold and --take exclude each other")
-    if given["wait_list"] and (given["hold"] or given["between"]):
+    if options["wait_list"] and (options["hold"] or options["between"]):
         raise click.UsageError("--wait-list excludes --hold and --between")
 
 
-def _question(session: Session, given: FindOptions) -> Question:
-    if given["network"]:
-        given = {**given, "network": lookup.network_id(session.client, given["network"])}
+def _question(session: Session, options: FindOptions) -> Question:
+    if options["network"]:
+        options = {**options, "network": lookup.network_id(session.client, options["network"])}
     now = session.client.now().replace(microsecond=0)
-    earliest = given["earliest"].when(now)
+    earliest = options["earliest"].when(now)
     return {
-        "reservations": new_reservations(given),
-        "duration": int(given["length"].total_seconds()),
-        "earliest": "now" if given["earliest"].is_now else wire(earliest),
-        "latest": None if given["mode"] == "at" else wire(earliest + given["within"]),
-        "between": list(given["between"]),
-        "step": max(1, int(given["step"].total_seconds())),
-        "mode": given["mode"],
-        "offers": max(given["offers"], given["hold"] or 0, given["take"] or 0),
+        "reservations": new_reservations(options),
+        "duration": int(options["length"].total_seconds()),
+        "earliest": "now" if options["earliest"].is_now else wire(earliest),
+        "latest": None if options["mode"] == "at" else wire(earliest + options["within"]),
+        "between": list(options["between"]),
+        "step": max(1, int(options["step"].total_seconds())),
+        "mode": options["mode"],
+        "offers": max(options["offers"], options["hold"] or 0, options["take"] or 0),
         "points": WIDTH * 4 if session.form == "table" else 100,
     }
 
 
-def _take(session: Session, offer: "Offer", given: FindOptions) -> None:
-    name = given["name"]
+def _take(session: Session, offer: "Offer", options: FindOptions) -> None:
+    name = options["name"]
     asked = {"offer": offer["id"], "name": name}
     hold: Hold = session.client.json("reservation", "POST", "/holds", json=asked)["hold"]
-    if given["hold"]:
+    if options["hold"]:
         session.show(hold)
         session.say(f"held until {hold['expires_at']} UTC: `climate lease confirm {hold['id']}` makes it a lease")
         return
@@ -168,16 +168,16 @@ def _take(session: Session, offer: "Offer", given: FindOptions) -> None:
     show_lease(session, made)
 
 
-def _stand_in_line(session: Session, asked: Question, given: FindOptions) -> None:
+def _stand_in_line(session: Session, question: Question, options: FindOptions) -> None:
     """Make the lease of the earliest time, which waits up to the latest start and moves until then."""
     now = session.client.now().replace(microsecond=0)
-    start = given["earliest"].when(now)
-    latest = start + max(given["within"] - given["length"], timedelta(minutes=1))
+    start = options["earliest"].when(now)
+    latest = start + max(options["within"] - options["length"], timedelta(minutes=1))
     body = {
-        "name": given["name"],
-        "start_date": asked["earliest"],
-        "end_date": wire(start + given["length"]),
-        "reservations": asked["reservations"],
+        "name": options["name"],
+        "start_date": question["earliest"],
+        "end_date": wire(start + options["length"]),
+        "reservations": question["reservations"],
         "wait": {"until": wire(latest)},
     }
     headers = {"Idempotency-Key": str(uuid4())}

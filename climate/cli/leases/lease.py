@@ -124,42 +124,42 @@ def create(name: str, **given: Unpack[CreateOptions]) -> None:
     show_lease(session, _thing(lease))
 
 
-def _new_lease(session: Session, name: str, given: CreateOptions, now: datetime) -> dict[str, object]:
+def _new_lease(session: Session, name: str, options: CreateOptions, now: datetime) -> dict[str, object]:
     """Return the lease that the options describe, for the body of a request."""
     body: dict[str, object] = {
         "name": name,
-        **_dates(given, now),
-        "events": _events(given["event"], now),
-        "reservations": new_reservations(given),
+        **_dates(options, now),
+        "events": _events(options["event"], now),
+        "reservations": new_reservations(options),
     }
     if not body["reservations"]:
         session.say("note: this lease reserves nothing; --hosts, --servers and others name what it should")
-    if given["hold"]:
-        if given["wait"]:
+    if options["hold"]:
+        if options["wait"]:
             raise click.UsageError("--wait and --hold exclude each other, because a held lease does not start")
-        body["hold_seconds"] = int(given["hold"].total_seconds())
-    return body | request_wait(given, now) | sharing_options.requested(given, given["repeat"])
+        body["hold_seconds"] = int(options["hold"].total_seconds())
+    return body | request_wait(options, now) | sharing_options.requested(options, options["repeat"])
 
 
-def request_wait(given: CreateOptions, now: datetime) -> dict[str, object]:
+def request_wait(options: CreateOptions, now: datetime) -> dict[str, object]:
     """Return the part of a request that puts a lease in the waiting list; nothing without the option."""
-    until = given["wait_until"]
-    if not given["wait_list"]:
+    until = options["wait_until"]
+    if not options["wait_list"]:
         if until:
             raise click.UsageError("--wait-until needs --wait-list")
         return {}
-    if given["hold"]:
+    if options["hold"]:
         raise click.UsageError("--wait-list and --hold exclude each other, because a lease that waits holds nothing")
     return {"wait": {"until": wire(until.when(now))} if until else {}}
 
 
-def _dates(given: CreateOptions, now: datetime) -> dict[str, str | None]:
+def _dates(options: CreateOptions, now: datetime) -> dict[str, str | None]:
     """Return the dates of a request; a start with a length is a time, so that the length is exact."""
-    start = given["start"]
-    end = end_of(start.when(now), given["end"], given["length"], now)
-    before_end = given["before_end"]
+    start = options["start"]
+    end = end_of(start.when(now), options["end"], options["length"], now)
+    before_end = options["before_end"]
     return {
-        "start_date": "now" if start.is_now and given["end"] else wire(start.when(now)),
+        "start_date": "now" if start.is_now and options["end"] else wire(start.when(now)),
         "end_date": wire(end),
         "before_end_date": wire(before_end.when(now)) if before_end else None,
     }
@@ -359,12 +359,12 @@ def _reservation_id(session: Session, lease: str, chosen: str | None) -> str:
     )
 
 
-def _put(session: Session, lease_id: str, body: Mapping[str, object], given: ChangedOptions, etag: str = "") -> None:
+def _put(session: Session, lease_id: str, body: Mapping[str, object], options: ChangedOptions, etag: str = "") -> None:
     headers = {"If-Match": etag} if etag else {}
-    sent: Sent = {"json": body, "headers": headers, "params": dry(given["dry_run"])}
+    sent: Sent = {"json": body, "headers": headers, "params": dry(options["dry_run"])}
     answer: LeaseAnswer = session.client.json("reservation", "PUT", f"/leases/{lease_id}", **sent)
-    if given["wait"] and not given["dry_run"]:
-        answer = {"lease": _wait(session, lease_id, "", seconds(given["timeout"]))}
+    if options["wait"] and not options["dry_run"]:
+        answer = {"lease": _wait(session, lease_id, "", seconds(options["timeout"]))}
     show_lease(session, _thing(answer))
 
 
@@ -392,19 +392,19 @@ def shorten(lease: str, length: timedelta | None, until: Moment | None, **given:
     _move_end(lease, None if length is None else -length, until, given)
 
 
-def _move_end(lease: str, by: timedelta | None, until: Moment | None, given: ChangedOptions) -> None:
+def _move_end(lease: str, by: timedelta | None, until: Moment | None, options: ChangedOptions) -> None:
     exactly_one(("LENGTH", "--until"), by, until)
     session = current()
     client = session.client
     lease_id = lookup.lease_id(client, lease)
     if until is not None:
         end = "now" if until.is_now else wire(until.when(client.now().replace(microsecond=0)))
-        _put(session, lease_id, {"end_date": end}, given)
+        _put(session, lease_id, {"end_date": end}, options)
         return
     answer = client.call("reservation", "GET", f"/leases/{lease_id}")
     present: LeaseAnswer = client.body(answer)
     end = wire(read(present["lease"]["end_date"]) + (by or timedelta()))
-    _put(session, lease_id, {"end_date": end}, given, answer.headers.get("ETag", ""))
+    _put(session, lease_id, {"end_date": end}, options, answer.headers.get("ETag", ""))
 
 
 @group.command("delete")

@@ -143,44 +143,44 @@ class HostKeys(TypedDict, total=False):
     resource_properties: str
 
 
-def new_reservations(given: CapacityOptions) -> list[dict[str, object]]:
+def new_reservations(options: CapacityOptions) -> list[dict[str, object]]:
     """Return the reservations of a new lease; without options the lease is empty."""
-    shared = _room(given)
-    hosts: HostKeys = {} if shared else _hosts(given)
-    where = _where(given, hosts)
+    shared = _room(options)
+    hosts: HostKeys = {} if shared else _hosts(options)
+    where = _where(options, hosts)
     made: list[dict[str, object]] = [
         *([_of_hosts(hosts) | where] if hosts else []),
-        *([_of_room(given, shared)] if shared or given["flavor"] else []),
-        *_of_server(given),
-        *_of_addresses(given),
-        *_of_storage(given),
+        *([_of_room(options, shared)] if shared or options["flavor"] else []),
+        *_of_server(options),
+        *_of_addresses(options),
+        *_of_storage(options),
     ]
-    ends = _ends(given)
+    ends = _ends(options)
     if ends and len(made) != 1:
         kinds = "--hosts, --servers, --server, --floating-ips, --storage"
         raise click.UsageError(f"--on-end and --grace need one of {kinds}")
-    return [*given["raw"], *({**one, **ends} for one in made)]
+    return [*options["raw"], *({**one, **ends} for one in made)]
 
 
-def reservation_change(given: ChangeOptions) -> dict[str, object]:
+def reservation_change(options: ChangeOptions) -> dict[str, object]:
     """Return the keys of a reservation whose options were given."""
-    addresses = {"amount": given["floating_ips"]} if given["floating_ips"] else {}
-    storage = {"size_gb": given["size_gb"]} if given["size_gb"] else {}
-    others = _room(given) or _hosts(given)
+    addresses = {"amount": options["floating_ips"]} if options["floating_ips"] else {}
+    storage = {"size_gb": options["size_gb"]} if options["size_gb"] else {}
+    others = _room(options) or _hosts(options)
     if sum(map(bool, (addresses, storage, others))) > 1:
         raise click.UsageError(
             "--floating-ips, --storage, and hosts or --servers belong to different reservations; change one at a time"
         )
-    return {**addresses, **storage, **others, **_ends(given)}
+    return {**addresses, **storage, **others, **_ends(options)}
 
 
-def _of_server(given: CapacityOptions) -> list[dict[str, object]]:
-    server = given["server"]
+def _of_server(options: CapacityOptions) -> list[dict[str, object]]:
+    server = options["server"]
     return [{"resource_type": "virtual:instance", "resource_id": server}] if server else []
 
 
-def _of_addresses(given: CapacityOptions) -> list[dict[str, object]]:
-    count, network, required = given["floating_ips"], given["network"], list(given["addresses"])
+def _of_addresses(options: CapacityOptions) -> list[dict[str, object]]:
+    count, network, required = options["floating_ips"], options["network"], list(options["addresses"])
     if not (count or network or required):
         return []
     if not network:
@@ -189,8 +189,8 @@ def _of_addresses(given: CapacityOptions) -> list[dict[str, object]]:
     return [{"resource_type": "virtual:floatingip", **keys}]
 
 
-def _of_storage(given: CapacityOptions) -> list[dict[str, object]]:
-    size, storage_class, volumes = given["size_gb"], given["storage_class"], given["volumes"]
+def _of_storage(options: CapacityOptions) -> list[dict[str, object]]:
+    size, storage_class, volumes = options["size_gb"], options["storage_class"], options["volumes"]
     if not (size or storage_class or volumes):
         return []
     if not size or not storage_class:
@@ -205,39 +205,39 @@ def _of_hosts(keys: HostKeys) -> dict[str, object]:
     return {"resource_type": "physical:host", **defaults, **keys}
 
 
-def _of_room(given: CapacityOptions, keys: Mapping[str, object]) -> dict[str, object]:
+def _of_room(options: CapacityOptions, keys: Mapping[str, object]) -> dict[str, object]:
     missing = [f"--{name.replace('_', '-')}" for name in SIZES if name not in keys]
     if "amount" not in keys:
         raise click.UsageError("give --servers with their number")
-    if not given["flavor"]:
+    if not options["flavor"]:
         if missing:
             raise click.UsageError(f"the size of the servers is missing: give {', '.join(missing)}, or --flavor")
         return {"resource_type": "virtual:instance", **keys}
     if set(keys) != {"amount"}:
         raise click.UsageError("--flavor cannot be used with a size; give one of them")
-    return {"resource_type": "flavor:instance", "flavor_id": given["flavor"], **keys}
+    return {"resource_type": "flavor:instance", "flavor_id": options["flavor"], **keys}
 
 
-def _room(given: ChangeOptions) -> dict[str, object]:
+def _room(options: ChangeOptions) -> dict[str, object]:
     """Return the keys of a capacity reservation; none if none of its options was given."""
     numbers = {
-        "amount": given["servers"],
-        "vcpus": given["vcpus"],
-        "memory_mb": given["memory_mb"],
-        "disk_gb": given["disk_gb"],
+        "amount": options["servers"],
+        "vcpus": options["vcpus"],
+        "memory_mb": options["memory_mb"],
+        "disk_gb": options["disk_gb"],
     }
     keys: dict[str, object] = {key: value for key, value in numbers.items() if value is not None}
-    if given["affinity"] is not None:
-        keys["affinity"] = AFFINITY[given["affinity"]]
-    of_hosts = (given["hosts"], given["least"], given["most"], given["host_columns"])
+    if options["affinity"] is not None:
+        keys["affinity"] = AFFINITY[options["affinity"]]
+    of_hosts = (options["hosts"], options["least"], options["most"], options["host_columns"])
     if keys and any(value is not None for value in of_hosts):
         raise click.UsageError("give hosts or --servers; use --reservation for several reservations of one lease")
-    extras = given["host_extras"]
+    extras = options["host_extras"]
     return {**keys, "resource_properties": extras} if keys and extras is not None else keys
 
 
-def _hosts(given: ChangeOptions) -> HostKeys:
-    hosts, least, most = given["hosts"], given["least"], given["most"]
+def _hosts(options: ChangeOptions) -> HostKeys:
+    hosts, least, most = options["hosts"], options["least"], options["most"]
     if hosts is not None and (least is not None or most is not None):
         raise click.UsageError("give --hosts, or --min and --max")
     if least is not None and most is not None and most < least:
@@ -247,30 +247,30 @@ def _hosts(given: ChangeOptions) -> HostKeys:
         keys["min"] = fewest
     if (greatest := hosts or most) is not None:
         keys["max"] = greatest
-    if given["host_columns"] is not None:
-        keys["hypervisor_properties"] = given["host_columns"]
-    if given["host_extras"] is not None:
-        keys["resource_properties"] = given["host_extras"]
+    if options["host_columns"] is not None:
+        keys["hypervisor_properties"] = options["host_columns"]
+    if options["host_extras"] is not None:
+        keys["resource_properties"] = options["host_extras"]
     return keys
 
 
-def _where(given: CapacityOptions, hosts: Mapping[str, object]) -> dict[str, object]:
+def _where(options: CapacityOptions, hosts: Mapping[str, object]) -> dict[str, object]:
     """Return the requirements on the location of hosts, and whether they may be taken again."""
     places = {
-        "zone": given["zone"],
-        "cell": given["cell"],
-        "across": given["across"],
-        "preemptible": given["preemptible"],
+        "zone": options["zone"],
+        "cell": options["cell"],
+        "across": options["across"],
+        "preemptible": options["preemptible"],
     }
     keys: dict[str, object] = {key: value for key, value in places.items() if value}
     if keys and not hosts:
         raise click.UsageError("--zone, --cell, --across and --preemptible need --hosts, or --min and --max")
-    if given["zone"] and given["cell"]:
+    if options["zone"] and options["cell"]:
         raise click.UsageError("give --zone or --cell, not both")
     return keys
 
 
-def _ends(given: ChangeOptions) -> dict[str, object]:
-    grace = given["grace"]
-    keys = {"on_end": given["on_end"], "grace_period": None if grace is None else int(grace.total_seconds())}
+def _ends(options: ChangeOptions) -> dict[str, object]:
+    grace = options["grace"]
+    keys = {"on_end": options["on_end"], "grace_period": None if grace is None else int(grace.total_seconds())}
     return {key: value for key, value in keys.items() if value is not None}

@@ -38,19 +38,19 @@ def group() -> None:
     """Series: leases that repeat by a rule; `climate lease create --repeat` creates them."""
 
 
-def repeat(environ: Mapping[str, str], given: RepeatOptions) -> dict[str, object]:
+def repeat(environ: Mapping[str, str], options: RepeatOptions) -> dict[str, object]:
     """Return the recurrence for the body of a request; empty for a single lease."""
-    if not given["repeat"]:
-        if given["timezone"] or given["fitting"]:
-            raise click.UsageError(f"--{'timezone' if given['timezone'] else 'fitting'} needs --repeat")
+    if not options["repeat"]:
+        if options["timezone"] or options["fitting"]:
+            raise click.UsageError(f"--{'timezone' if options['timezone'] else 'fitting'} needs --repeat")
         return {}
-    others = {"--wait": given["wait"], "--hold": given["hold"], "--wait-list": given["wait_list"]}
+    others = {"--wait": options["wait"], "--hold": options["hold"], "--wait-list": options["wait_list"]}
     for option, value in others.items():
         if value:
             raise click.UsageError(f"--repeat and {option} exclude each other")
     local = IANA.fullmatch(environ.get("TZ", ""))
-    zone = given["timezone"] or (local[1] if local else "UTC")
-    return {"repeat": {"rule": given["repeat"], "zone": zone, "make": "fitting" if given["fitting"] else "all"}}
+    zone = options["timezone"] or (local[1] if local else "UTC")
+    return {"repeat": {"rule": options["repeat"], "zone": zone, "make": "fitting" if options["fitting"] else "all"}}
 
 
 def show_series(session: Session, series: "Series") -> None:

@@ -50,32 +50,32 @@ def sharing_options(*, new: bool) -> Callable[[F], F]:
     return decorate
 
 
-def _named(given: SharingOptions) -> dict[str, tuple[str, ...]]:
+def _named(options: SharingOptions) -> dict[str, tuple[str, ...]]:
     """Return the ids of the options by the keys of a request."""
-    return {"projects": given["share_project"], "viewers": given["viewer"], "extenders": given["extender"]}
+    return {"projects": options["share_project"], "viewers": options["viewer"], "extenders": options["extender"]}
 
 
-def requested(given: SharingOptions, repeat: str | None) -> dict[str, object]:
+def requested(options: SharingOptions, repeat: str | None) -> dict[str, object]:
     """Return the part of a request that shares a new lease; nothing without options."""
-    named = {key: list(dict.fromkeys(ids)) for key, ids in _named(given).items() if ids}
+    named = {key: list(dict.fromkeys(ids)) for key, ids in _named(options).items() if ids}
     if named and repeat:
         raise click.UsageError("--repeat excludes the options of sharing: share each lease with `climate lease set`")
     return {"sharing": named} if named else {}
 
 
-def is_changed(given: SharingChangeOptions) -> bool:
+def is_changed(options: SharingChangeOptions) -> bool:
     """Return whether options change the sharing of a lease."""
-    return any((*_named(given).values(), given["unshare"]))
+    return any((*_named(options).values(), options["unshare"]))
 
 
-def changed(present: "Lease", given: SharingChangeOptions) -> dict[str, list[str]]:
+def changed(present: "Lease", options: SharingChangeOptions) -> dict[str, list[str]]:
     """Return the sharing of a lease with what the options add, and without what they remove."""
     known = shared_with(present.get("sharing"))
-    after = {key: [*dict.fromkeys((*known.get(key, ()), *ids))] for key, ids in _named(given).items()}
-    unknown = set(given["unshare"]) - {one for ids in after.values() for one in ids}
+    after = {key: [*dict.fromkeys((*known.get(key, ()), *ids))] for key, ids in _named(options).items()}
+    unknown = set(options["unshare"]) - {one for ids in after.values() for one in ids}
     if unknown:
         raise click.UsageError(f"--unshare {min(unknown)}: the lease is not shared with it")
-    return {key: [one for one in ids if one not in given["unshare"]] for key, ids in after.items()}
+    return {key: [one for one in ids if one not in options["unshare"]] for key, ids in after.items()}
 
 
 def shared_with(sharing: "Sharing | None") -> dict[str, list[str]]:

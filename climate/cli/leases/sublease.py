@@ -82,20 +82,20 @@ def sublet(lease: str, name: str, **given: Unpack[SubletOptions]) -> None:
     show_lease(session, made["lease"] if list(made) == ["lease"] else made)
 
 
-def _wanted(given: SubletOptions) -> dict[str, object]:
+def _wanted(options: SubletOptions) -> dict[str, object]:
     """Return the fields of a request that were given as options."""
     keys = {
-        "project_id": given["project_id"],
-        "user_id": given["user_id"],
-        "hosts": given["hosts"],
-        "reservation_id": given["reservation_id"],
-        "on_end": given["on_end"],
+        "project_id": options["project_id"],
+        "user_id": options["user_id"],
+        "hosts": options["hosts"],
+        "reservation_id": options["reservation_id"],
+        "on_end": options["on_end"],
     }
     wanted: dict[str, object] = {key: value for key, value in keys.items() if value}
-    if given["host_names"]:
-        wanted["host_names"] = list(given["host_names"])
-    if given["grace"]:
-        wanted["grace_period"] = int(given["grace"].total_seconds())
+    if options["host_names"]:
+        wanted["host_names"] = list(options["host_names"])
+    if options["grace"]:
+        wanted["grace_period"] = int(options["grace"].total_seconds())
     return wanted
 
 

@@ -52,31 +52,33 @@ OPTIONS = (
 )
 
 
-def hints(session: Session, name: str, given: HintOptions) -> dict[str, object]:
+def hints(session: Session, name: str, options: HintOptions) -> dict[str, object]:
     """Return the scheduler hints for a boot; repeated hints become a list."""
     repeated: dict[str, list[str]] = {}
-    for key, value in given["hint"]:
+    for key, value in options["hint"]:
         repeated.setdefault(key, []).append(value)
     wanted: dict[str, object] = {key: values if len(values) > 1 else values[0] for key, values in repeated.items()}
-    if given["reservation"] and given["lease"]:
+    if options["reservation"] and options["lease"]:
         raise click.UsageError("give --reservation or --lease")
-    if given["reservation"]:
-        wanted["reservation"] = lookup.reservation_id(session.client, given["reservation"])
-    elif given["lease"]:
-        wanted["reservation"] = _reservation_of(session, given["lease"])
-    if given["reserved"]:
-        wanted |= {"reserved": "True", "lease_params": json.dumps(_lease_params(session, name, given))}
-    elif any(value is not None for value in (given["lease_params"], given["start"], given["end"], given["length"])):
+    if options["reservation"]:
+        wanted["reservation"] = lookup.reservation_id(session.client, options["reservation"])
+    elif options["lease"]:
+        wanted["reservation"] = _reservation_of(session, options["lease"])
+    if options["reserved"]:
+        wanted |= {"reserved": "True", "lease_params": json.dumps(_lease_params(session, name, options))}
+    elif any(
+        value is not None for value in (options["lease_params"], options["start"], options["end"], options["length"])
+    ):
         raise click.UsageError("--lease-params, --start, --end and --for need --reserved")
     return wanted
 
 
-def _lease_params(session: Session, name: str, given: HintOptions) -> dict[str, object]:
-    start, end, length = given["start"], given["end"], given["length"]
-    if given["lease_params"] is not None and (start or end or length):
+def _lease_params(session: Session, name: str, options: HintOptions) -> dict[str, object]:
+    start, end, length = options["start"], options["end"], options["length"]
+    if options["lease_params"] is not None and (start or end or length):
         raise click.UsageError("give --lease-params, or --start with --end or --for")
-    if given["lease_params"] is not None:
-        return dict(given["lease_params"])
+    if options["lease_params"] is not None:
+        return dict(options["lease_params"])
     if (end is None) == (length is None):
         raise click.UsageError("--reserved needs --lease-params, or one of --end and --for")
     now = session.client.now().replace(microsecond=0)

@@ -81,29 +81,29 @@ def _ids(session: Session, body: Mapping[str, object]) -> list[str]:
     return [server["id"] for server in servers]
 
 
-def _body(session: Session, name: str, given: BootOptions) -> dict[str, object]:
+def _body(session: Session, name: str, options: BootOptions) -> dict[str, object]:
     client = session.client
-    wanted = hints(session, name, given)
-    networks = [{"uuid": lookup.network_id(client, network)} for network in given["networks"]]
+    wanted = hints(session, name, options)
+    networks = [{"uuid": lookup.network_id(client, network)} for network in options["networks"]]
     server: dict[str, object] = {
         "name": name,
-        "flavorRef": lookup.flavor_id(client, given["flavor"]),
-        "imageRef": lookup.image_id(client, given["image"]),
+        "flavorRef": lookup.flavor_id(client, options["flavor"]),
+        "imageRef": lookup.image_id(client, options["image"]),
         "networks": networks or "auto",
-        "min_count": given["count"],
-        "max_count": given["count"],
+        "min_count": options["count"],
+        "max_count": options["count"],
     }
-    if given["availability_zone"] is not None:
-        server["availability_zone"] = given["availability_zone"]
-    if given["key_name"] is not None:
-        server["key_name"] = given["key_name"]
-    if given["count"] > 1:
+    if options["availability_zone"] is not None:
+        server["availability_zone"] = options["availability_zone"]
+    if options["key_name"] is not None:
+        server["key_name"] = options["key_name"]
+    if options["count"] > 1:
         server["return_reservation_id"] = True
-    if given["metadata"]:
-        server["metadata"] = dict(given["metadata"])
-    if given["user_data"] is not None:
-        server["user_data"] = base64.b64encode(given["user_data"].read()).decode()
-    if given["config_drive"]:
+    if options["metadata"]:
+        server["metadata"] = dict(options["metadata"])
+    if options["user_data"] is not None:
+        server["user_data"] = base64.b64encode(options["user_data"].read()).decode()
+    if options["config_drive"]:
         server["config_drive"] = True
     return {"server": server, **({"OS-SCH-HNT:scheduler_hints": wanted} if wanted else {})}
 

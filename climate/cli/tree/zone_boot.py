@@ -68,17 +68,17 @@ def build(reservation_id: str) -> None:
 COMMANDS = (boot, builds, build)
 
 
-def _body(session: Session, name: str, given: BootOptions) -> dict[str, object]:
+def _body(session: Session, name: str, options: BootOptions) -> dict[str, object]:
     server: dict[str, object] = {
         "name": name,
-        "flavorRef": lookup.flavor_id(session.client, given["flavor"]),
-        "imageRef": lookup.image_id(session.client, given["image"]),
+        "flavorRef": lookup.flavor_id(session.client, options["flavor"]),
+        "imageRef": lookup.image_id(session.client, options["image"]),
         "networks": "auto",
-        "num_instances": given["count"],
+        "num_instances": options["count"],
     }
-    server |= {"metadata": dict(given["metadata"])} if given["metadata"] else {}
-    server |= {"reservation_id": given["reservation_id"]} if given["reservation_id"] else {}
-    return {"server": server, **({"OS-SCH-HNT:scheduler_hints": dict(given["hint"])} if given["hint"] else {})}
+    server |= {"metadata": dict(options["metadata"])} if options["metadata"] else {}
+    server |= {"reservation_id": options["reservation_id"]} if options["reservation_id"] else {}
+    return {"server": server, **({"OS-SCH-HNT:scheduler_hints": dict(options["hint"])} if options["hint"] else {})}
 
 
 def _look(session: Session, reservation_id: str) -> Mapping[str, object]:

@@ -59,9 +59,9 @@ def _networks(remote: Remote, **query: str) -> list[Body]:
     return list(remote.get("/networks", SERVICE, **query)["networks"])
 
 
-def _subnet(seen: Body) -> ExternalSubnet:
-    handed_out = tuple((each["start"], each["end"]) for each in seen.get("allocation_pools") or ())
-    return ExternalSubnet(seen["id"], seen["cidr"], seen.get("gateway_ip"), handed_out)
+def _subnet(body: Body) -> ExternalSubnet:
+    handed_out = tuple((each["start"], each["end"]) for each in body.get("allocation_pools") or ())
+    return ExternalSubnet(body["id"], body["cidr"], body.get("gateway_ip"), handed_out)
 
 
 def _listed(remote: Remote, **query: str) -> list[Body]:
@@ -88,16 +88,16 @@ def _create(remote: Remote, pool: str, project_id: str, at: tuple[str, str]) -> 
     return made
 
 
-def _pool_of(seen: Body) -> str | None:
+def _pool_of(body: Body) -> str | None:
     """Return the pool whose tags an address has; its owner may have changed one of them."""
-    marks = [*(seen.get("tags") or ()), seen.get("description") or ""]
+    marks = [*(body.get("tags") or ()), body.get("description") or ""]
     return next((mark.removeprefix(POOL) for mark in marks if mark.startswith(POOL)), None)
 
 
-def _drop(remote: Remote, seen: Body) -> None:
-    path = f"/floatingips/{seen['id']}"
+def _drop(remote: Remote, body: Body) -> None:
+    path = f"/floatingips/{body['id']}"
     try:
-        if seen.get("port_id"):
+        if body.get("port_id"):
             remote.put(path, {"floatingip": {"port_id": None}}, SERVICE)
         remote.delete(path, SERVICE)
     except Missing:

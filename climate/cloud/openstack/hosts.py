@@ -72,34 +72,34 @@ def silent(remote: Remote) -> frozenset[str]:
     return frozenset(str(each["hypervisor_hostname"]) for each in result if each.get("state", "up") != "up")
 
 
-def _wrong(seen: Body) -> str | None:
-    service = seen["service"]
-    if seen.get("state", "up") != "up":
+def _wrong(body: Body) -> str | None:
+    service = body["service"]
+    if body.get("state", "up") != "up":
         return f"its service {service['host']} is down"
-    if seen.get("status", "enabled") != "enabled":
+    if body.get("status", "enabled") != "enabled":
         reason = service.get("disabled_reason")
         return f"its service {service['host']} is disabled" + (f": {reason}" if reason else "")
     return None
 
 
-def _host(remote: Remote, seen: Body) -> CloudHost:
-    host = _described(seen, _zone(remote, str(seen["service"]["host"])))
-    return replace(host, capabilities=placement.capabilities(remote, str(seen["id"])))
+def _host(remote: Remote, body: Body) -> CloudHost:
+    host = _described(body, _zone(remote, str(body["service"]["host"])))
+    return replace(host, capabilities=placement.capabilities(remote, str(body["id"])))
 
 
-def _described(seen: Body, zone: str) -> CloudHost:
+def _described(body: Body, zone: str) -> CloudHost:
     return CloudHost(
-        name=seen["hypervisor_hostname"],
-        service_name=str(seen["service"]["host"]),
-        vcpus=seen["vcpus"],
-        memory_mb=seen["memory_mb"],
-        local_gb=seen["local_gb"],
-        cpu_info=_text(seen.get("cpu_info")),
-        hypervisor_type=seen["hypervisor_type"],
-        hypervisor_version=seen["hypervisor_version"],
+        name=body["hypervisor_hostname"],
+        service_name=str(body["service"]["host"]),
+        vcpus=body["vcpus"],
+        memory_mb=body["memory_mb"],
+        local_gb=body["local_gb"],
+        cpu_info=_text(body.get("cpu_info")),
+        hypervisor_type=body["hypervisor_type"],
+        hypervisor_version=body["hypervisor_version"],
         availability_zone=zone,
-        servers=seen["running_vms"],
-        ids=(str(seen["id"]),),
+        servers=body["running_vms"],
+        ids=(str(body["id"]),),
     )
 
 

@@ -51,17 +51,17 @@ def _shared(pool: Pool) -> list[str]:
     return [key.removeprefix(prefix) for key in pool.metadata if key.startswith(prefix)]
 
 
-def check_empty(remote: Remote, seen: AggregateState, name: str, wanted: Sequence[str]) -> None:
+def check_empty(remote: Remote, state: AggregateState, name: str, wanted: Sequence[str]) -> None:
     """Raise NotYet if servers are on hosts that a lease pool is to get from the reservation pool.
 
     The reservation pool is closed before, so that no further ones arrive. Preemptible servers do not count where
     BlazarFilter admits them: they are deleted when their host joins the lease pool.
     """
-    there = seen.pools[name].hosts if name in seen.pools else frozenset[str]()
-    coming = [host for host in wanted if host not in there and seen.of(host) == FREEPOOL]
+    there = state.pools[name].hosts if name in state.pools else frozenset[str]()
+    coming = [host for host in wanted if host not in there and state.of(host) == FREEPOOL]
     if not coming:
         return
-    aggregates.kept(remote, seen, FREEPOOL)
+    aggregates.kept(remote, state, FREEPOOL)
     left = servers.on(remote, coming)
     if remote.blazar_filter:
         left = [each for each in left if not blazar_filter.is_preemptible(each)]
@@ -70,9 +70,9 @@ def check_empty(remote: Remote, seen: AggregateState, name: str, wanted: Sequenc
         raise NotYet(f"{len(left)} servers that are not of the lease are still on {used}")
 
 
-def note_origin(remote: Remote, seen: AggregateState, host: str, target: Pool) -> None:
+def note_origin(remote: Remote, state: AggregateState, host: str, target: Pool) -> None:
     """Note the lease pool that a host leaves for a KEPT pool; its servers are evacuated to that pool."""
-    lease = next((name for name in seen.all_of(host) if name not in KEPT), None)
+    lease = next((name for name in state.all_of(host) if name not in KEPT), None)
     key = f"{ORIGIN}{host}"
     if target.name in KEPT - {FREEPOOL} and lease is not None and target.metadata.get(key) != lease:
         aggregates.set_metadata(remote, target, {key: lease})
@@ -84,23 +84,23 @@ def forget_origin(remote: Remote, host: str, source: Pool) -> None:
         aggregates.set_metadata(remote, source, {key: None})
 
 
-def destination(remote: Remote, seen: AggregateState, host: str) -> str | None:
+def destination(remote: Remote, state: AggregateState, host: str) -> str | None:
     """Return the service host for servers of a failed host: in the pool of their lease, with the fewest servers.
 
     Return None if the host had no lease, or the pool is closed or deleted. Raise NotYet if no host of the pool is up.
     """
-    pool = next((pool for name in _origins(seen, host) if (pool := seen.pools.get(name))), None)
+    pool = next((pool for name in _origins(state, host) if (pool := state.pools.get(name))), None)
     if pool is None or CLOSED in pool.metadata:
         return None
     able = sorted(pool.hosts - hosts.silent(remote) - {host})
     if not able:
         raise NotYet(f"no host of the pool {pool.name} is up")
     load = {name: len(servers.on(remote, [name])) for name in able}
-    return seen.names.services[min(able, key=lambda name: (load[name], name))]
+    return state.names.services[min(able, key=lambda name: (load[name], name))]
 
 
-def _origins(seen: AggregateState, host: str) -> list[str]:
-    kept = [seen.pools[name] for name in seen.all_of(host) if name in KEPT]
+def _origins(state: AggregateState, host: str) -> list[str]:
+    kept = [state.pools[name] for name in state.all_of(host) if name in KEPT]
     return [pool.metadata[key] for pool in kept if (key := f"{ORIGIN}{host}") in pool.metadata]
 
 

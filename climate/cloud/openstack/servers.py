@@ -46,16 +46,16 @@ def running_on(remote: Remote) -> frozenset[str]:
     return frozenset(each[NODE] for each in result if each["status"] in RUNNING and each.get(NODE))
 
 
-def view(seen: Body) -> CloudServer:
+def view(body: Body) -> CloudServer:
     """Return a server in the form of the cloud interface."""
-    status = str(seen["status"])
+    status = str(body["status"])
     return CloudServer(
-        id=seen["id"],
-        name=seen["name"],
-        project_id=seen["tenant_id"],
+        id=body["id"],
+        name=body["name"],
+        project_id=body["tenant_id"],
         status=RESERVED if status in SHELVED else status,
-        host=seen.get(NODE),
-        busy=seen.get(TASK) is not None,
-        fault=seen["fault"]["message"] if status == ERROR and seen.get("fault") else None,
-        created_at=datetime.fromisoformat(seen["created"]),
+        host=body.get(NODE),
+        busy=body.get(TASK) is not None,
+        fault=body["fault"]["message"] if status == ERROR and body.get("fault") else None,
+        created_at=datetime.fromisoformat(body["created"]),
     )

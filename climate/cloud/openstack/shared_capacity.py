@@ -88,9 +88,9 @@ def used_by(remote: Remote, name: str) -> list[Body]:
     return [each for each in result if each["flavor"].get("original_name") == flavors.name_of(name)]
 
 
-def other_servers(remote: Remote, seen: AggregateState, host: str) -> list[Body]:
+def other_servers(remote: Remote, state: AggregateState, host: str) -> list[Body]:
     """Return the servers on a host, except those that use shared capacity there."""
-    here = {flavors.name_of(name) for name, pool in seen.grants.items() if host in pool.hosts}
+    here = {flavors.name_of(name) for name, pool in state.grants.items() if host in pool.hosts}
     return [each for each in servers.on(remote, [host]) if each["flavor"].get("original_name") not in here]
 
 
@@ -108,29 +108,29 @@ def _check_affinity(capacity: Capacity) -> None:
         raise Refused("this cloud supports neither anti-affinity of a reservation, nor affinity over several hosts")
 
 
-def _check_hosts(seen: AggregateState, capacity: Capacity, token: int) -> None:
+def _check_hosts(state: AggregateState, capacity: Capacity, token: int) -> None:
     hosts = sorted(capacity.slots)
     for host in hosts:
-        if host not in seen.names.services:
+        if host not in state.names.services:
             raise Refused(f"there is no host {host}")
-        if seen.of(host) != FREEPOOL:
+        if state.of(host) != FREEPOOL:
             raise NotYet(f"host {host} is not in the reservation pool")
-    fencing.check(seen.book, map(fencing.of_host, hosts), token)
+    fencing.check(state.book, map(fencing.of_host, hosts), token)
 
 
-def _slots(seen: AggregateState, pool: Pool, capacity: Capacity) -> Changes:
+def _slots(state: AggregateState, pool: Pool, capacity: Capacity) -> Changes:
     """Return the changes that store the number of slots per host, for the filter that counts them.
 
     Former hosts have none, and stay known: servers may still use their inventories in Placement.
     """
-    wanted: Changes = {f"{SLOTS}{seen.names.spelled(host)}": str(count) for host, count in capacity.slots.items()}
+    wanted: Changes = {f"{SLOTS}{state.names.spelled(host)}": str(count) for host, count in capacity.slots.items()}
     return dict.fromkeys((key for key in pool.metadata if key.startswith(SLOTS)), "0") | wanted
 
 
-def _hosts(seen: AggregateState, pool: Pool) -> frozenset[str]:
+def _hosts(state: AggregateState, pool: Pool) -> frozenset[str]:
     """Return the hosts that have slots or had them."""
     former = (key.removeprefix(SLOTS) for key in pool.metadata if key.startswith(SLOTS))
-    return pool.hosts | seen.names.read(former)
+    return pool.hosts | state.names.read(former)
 
 
 def _shut(remote: Remote, pool: Pool) -> None:

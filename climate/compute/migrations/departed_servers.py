@@ -93,24 +93,24 @@ def end_strays(compute: Compute, known: Sequence[ServerLocation]) -> None:
     one_by_one.each("end of guests", known, lambda one: _end(compute, one), lambda one: one.server_id)
 
 
-def _end(compute: Compute, seen: ServerLocation) -> None:
-    if seen.host in (None, compute.service_host) or shared_home.has(compute, seen.host or ""):
+def _end(compute: Compute, location: ServerLocation) -> None:
+    if location.host in (None, compute.service_host) or shared_home.has(compute, location.host or ""):
         return
     with suppress(VirtError):
-        _end_guest(compute, seen)
+        _end_guest(compute, location)
 
 
-def _end_guest(compute: Compute, seen: ServerLocation) -> None:
-    held = seen.held_host == compute.service_host
-    if held and seen.type != EVACUATION:
+def _end_guest(compute: Compute, location: ServerLocation) -> None:
+    held = location.held_host == compute.service_host
+    if held and location.type != EVACUATION:
         return
     with compute.engine.begin() as conn:
-        server = servers.get(conn, seen.server_id, lock=True)
+        server = servers.get(conn, location.server_id, lock=True)
         if server is None or server.service_host in (None, compute.service_host):
             return
         if held:
             compute.driver.stop(
-                replace(guest_conversion.guest(compute, server), node=seen.held_node or ""), kindly=False
+                replace(guest_conversion.guest(compute, server), node=location.held_node or ""), kindly=False
             )
             volume_attachments.release(compute, server.id)
         elif server.migration_id is None:

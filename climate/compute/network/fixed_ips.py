@@ -84,22 +84,22 @@ def check_wanted(networks: Sequence[Network], addresses: Mapping[str, str], coun
             raise BadRequest(f"Fixed IP address {addresses[network.id]} is not one of network {network.id}.")
 
 
-def record(conn: Connection, asked: InterfaceRequest, granted: Sequence[Granted], now: datetime) -> None:
+def record(conn: Connection, request: InterfaceRequest, granted: Sequence[Granted], now: datetime) -> None:
     """Record the interfaces and addresses that network hosts granted to each server.
 
     Raise Conflict if an address is no longer free or its grant has expired; QuotaExceeded, MacsCollide.
     """
-    check_quota(conn, asked.project_id, len(granted) * len(asked.server_ids))
+    check_quota(conn, request.project_id, len(granted) * len(request.server_ids))
     vifs = [
         NewVif(str(uuid4()), one.mac, grant.network.id, one.server_id, place)
-        for place, grant in zip(asked.numbers, granted, strict=True)
+        for place, grant in zip(request.numbers, granted, strict=True)
         for one in grant.asked.interfaces
-        if one.server_id in asked.server_ids
+        if one.server_id in request.server_ids
     ]
     if vifs and len(rows.make_vifs(conn, vifs)) < len(vifs):
         raise MacsCollide("A chosen MAC was taken by another interface: try again")
     for grant in sorted(granted, key=lambda one: one.network.id):
-        _record_one(conn, grant, {server_id: grant.addresses[server_id] for server_id in asked.server_ids}, now)
+        _record_one(conn, grant, {server_id: grant.addresses[server_id] for server_id in request.server_ids}, now)
     call_hosts(conn, [grant.network for grant in granted])
 
 
@@ -116,32 +116,32 @@ def _record_one(conn: Connection, grant: Granted, addresses: Mapping[str, str], 
 
 
 def allocate(
-    conn: Connection, asked: InterfaceRequest, now: datetime, choose: ChooseMac = mac_addresses.choose
+    conn: Connection, request: InterfaceRequest, now: datetime, choose: ChooseMac = mac_addresses.choose
 ) -> None:
     """Allocate an interface and an address in each network for each server.
 
     Raise NoMoreAddresses if a pool has too few, BadRequest if a requested address is not free, QuotaExceeded,
     MacsCollide.
     """
-    if not asked.networks or not asked.server_ids:
+    if not request.networks or not request.server_ids:
         return
-    check_quota(conn, asked.project_id, len(asked.networks) * len(asked.server_ids))
+    check_quota(conn, request.project_id, len(request.networks) * len(request.server_ids))
     wanted = [
         (server_id, network.id, place)
-        for place, network in zip(asked.numbers, asked.networks, strict=True)
-        for server_id in asked.server_ids
+        for place, network in zip(request.numbers, request.networks, strict=True)
+        for server_id in request.server_ids
     ]
     made = _make_vifs(conn, wanted, choose)
     # Requests for given addresses wait for each other: lock all of them in the same order.
-    for network in sorted({one.id: one for one in asked.networks}.values(), key=lambda one: one.id):
-        _take(conn, network, asked, [vif.id for vif in made if vif.network_id == network.id], now)
-    call_hosts(conn, asked.networks)
+    for network in sorted({one.id: one for one in request.networks}.values(), key=lambda one: one.id):
+        _take(conn, network, request, [vif.id for vif in made if vif.network_id == network.id], now)
+    call_hosts(conn, request.networks)
 
 
-def _take(conn: Connection, network: Network, asked: InterfaceRequest, vif_ids: Sequence[str], now: datetime) -> None:
+def _take(conn: Connection, network: Network, request: InterfaceRequest, vif_ids: Sequence[str], now: datetime) -> None:
     """Allocate an address to each of these interfaces of the servers; each server has equally many of them."""
-    exact = managers.of(network).address(network, asked.vpn)
-    wanted = asked.addresses.get(network.id)
+    exact = managers.of(network).address(network, request.vpn)
+    wanted = request.addresses.get(network.id)
     if wanted is not None and wanted != str(exact):
         if not rows.take_this(conn, network.id, vif_ids[0], wanted, now):
             raise BadRequest(f"Fixed IP address {wanted} is not free in network {network.id}.")
@@ -151,7 +151,7 @@ def _take(conn: Connection, network: Network, asked: InterfaceRequest, vif_ids: 
     else:
         result = sum(rows.take_this(conn, network.id, one, str(exact), now, reserved=True) for one in vif_ids[:1])
     if result < len(vif_ids):
-        each = len(vif_ids) // len(asked.server_ids)
+        each = len(vif_ids) // len(request.server_ids)
         raise NoMoreAddresses(f"Zero fixed ips available on network {network.id}.", found=result // each)
 
 
@@ -279,18 +279,18 @@ def remove(
     call_released(conn, given)
 
 
-def note(conn: Connection, happened: DhcpEvent, now: datetime) -> None:
+def note(conn: Connection, event: DhcpEvent, now: datetime) -> None:
     """Record an event of a DHCP client."""
-    address, network_id = str(happened.address), happened.network_id
-    if happened.what is DhcpAction.RELEASED:
-        held = rows.released(conn, network_id, address, happened.mac, now)
+    address, network_id = str(event.address), event.network_id
+    if event.what is DhcpAction.RELEASED:
+        held = rows.released(conn, network_id, address, event.mac, now)
         if held is None:
-            log.error(f"IP {address} released that is not associated", network=network_id, mac=happened.mac)
+            log.error(f"IP {address} released that is not associated", network=network_id, mac=event.mac)
         elif not held:
-            log.warning(f"IP {address} released that was not leased", network=network_id, mac=happened.mac)
+            log.warning(f"IP {address} released that was not leased", network=network_id, mac=event.mac)
         return
-    allocated = rows.leased(conn, network_id, address, happened.mac, now)
+    allocated = rows.leased(conn, network_id, address, event.mac, now)
     if allocated is None:
-        log.error(f"IP {address} leased that is not associated", network=network_id, mac=happened.mac)
+        log.error(f"IP {address} leased that is not associated", network=network_id, mac=event.mac)
     elif not allocated:
-        log.warning(f"IP {address} leased that isn't allocated", network=network_id, mac=happened.mac)
+        log.warning(f"IP {address} leased that isn't allocated", network=network_id, mac=event.mac)

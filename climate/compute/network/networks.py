@@ -26,25 +26,25 @@ MOST_ADDRESSES = 1 << 20
 
 
 def create(
-    conn: Connection, options: NetworkOptions, wanted: CreationRequest, manager: str | None = None
+    conn: Connection, options: NetworkOptions, request: CreationRequest, manager: str | None = None
 ) -> list[Network]:
     """Create networks, all or none; `manager` None: the deployment's.
 
     Raise BadRequest for invalid ranges, Conflict for ranges in use.
     """
     name = manager or options.manager
-    _check_request(wanted, name)
-    _check_size(wanted, options)
+    _check_request(request, name)
+    _check_size(request, options)
     taken = [IPv4Network(cidr) for cidr in rows.taken(conn)]
     there = rows.listed(conn)
     outlined = {one.vlan: one.label for one in networks_without_subnet.listed(conn) if one.vlan is not None}
-    wanted = _numbered(wanted, options, there, outlined) if name == VLAN else wanted
-    wanted = _with_range_v6(wanted, options, there)
-    cut = subnetting.cut(wanted.cidr, wanted.count, wanted.size_of(options), taken)
+    request = _numbered(request, options, there, outlined) if name == VLAN else request
+    request = _with_range_v6(request, options, there)
+    cut = subnetting.cut(request.cidr, request.count, request.size_of(options), taken)
     for one in cut:
         subnetting.check_usable(one)
     _check_outside(conn, cut)
-    drafts = MANAGERS[name].drafts(wanted, options, cut)
+    drafts = MANAGERS[name].drafts(request, options, cut)
     _check_vlans(drafts, outlined)
     _check(drafts, there)
     made = [rows.create(conn, draft) for draft in drafts]
@@ -52,21 +52,21 @@ def create(
     return [result[network_id] for network_id in made]
 
 
-def _check_request(wanted: CreationRequest, name: str) -> None:
+def _check_request(request: CreationRequest, name: str) -> None:
     """Raise BadRequest for an unknown manager, or a request that it cannot serve."""
     if name not in MANAGERS:
         raise BadRequest(f"There is no network manager {name!r}, only {', '.join(MANAGERS)}")
-    if not 1 <= wanted.count <= MOST_AT_ONCE:
+    if not 1 <= request.count <= MOST_AT_ONCE:
         raise BadRequest(f"num_networks must be between 1 and {MOST_AT_ONCE}")
-    if wanted.project_id is not None and name != VLAN:
+    if request.project_id is not None and name != VLAN:
         raise BadRequest(f"Networks of the manager {name} are shared: only networks with a VLAN have a project")
 
 
-def _with_range_v6(wanted: CreationRequest, options: NetworkOptions, there: Sequence[Network]) -> CreationRequest:
+def _with_range_v6(request: CreationRequest, options: NetworkOptions, there: Sequence[Network]) -> CreationRequest:
     """Return the request with a range of the deployment, if it names none and networks have IPv6."""
-    if wanted.cidr_v6 is not None or not options.use_ipv6:
-        return wanted
-    return replace(wanted, place_v6=place_v6(options.range_v6, wanted.count, there))
+    if request.cidr_v6 is not None or not options.use_ipv6:
+        return request
+    return replace(request, place_v6=place_v6(options.range_v6, request.count, there))
 
 
 def _check_vlans(drafts: Sequence[Draft], outlined: dict[int, str]) -> None:
@@ -76,11 +76,11 @@ def _check_vlans(drafts: Sequence[Draft], outlined: dict[int, str]) -> None:
             raise Conflict(f"VLAN {draft.vlan} belongs to network {outlined[draft.vlan]}: choose another vlan_start")
 
 
-def _check_size(wanted: CreationRequest, options: NetworkOptions) -> None:
-    size = 1 << (32 - subnetting.prefix_length(wanted.size_of(options)))
-    if wanted.count * size > MOST_ADDRESSES:
+def _check_size(request: CreationRequest, options: NetworkOptions) -> None:
+    size = 1 << (32 - subnetting.prefix_length(request.size_of(options)))
+    if request.count * size > MOST_ADDRESSES:
         raise BadRequest(
-            f"{wanted.count} networks of {size} addresses are more than {MOST_ADDRESSES} at once: ask for fewer"
+            f"{request.count} networks of {size} addresses are more than {MOST_ADDRESSES} at once: ask for fewer"
         )
 
 
@@ -100,19 +100,19 @@ def place_v6(cidr: IPv6Network, count: int, there: Sequence[Network]) -> int:
 
 
 def _numbered(
-    wanted: CreationRequest, options: NetworkOptions, there: Sequence[Network], outlined: Collection[int]
+    request: CreationRequest, options: NetworkOptions, there: Sequence[Network], outlined: Collection[int]
 ) -> CreationRequest:
     """Fill in the first unused consecutive VLANs and cloudpipe ports where the request names none.
 
     A VLAN's bridge is named by its number, so a VLAN is used if another network has that bridge.
     """
-    vlan, port = wanted.vlan_start, wanted.vpn_start
+    vlan, port = request.vlan_start, request.vpn_start
     if vlan is None:
         named = {int(bridge[2:]) for one in there if re.fullmatch(r"br\d{1,4}", bridge := one.bridge or "")}
-        vlan = _free(options.vlan_start, wanted.count, {network.vlan for network in there} | named | set(outlined))
+        vlan = _free(options.vlan_start, request.count, {network.vlan for network in there} | named | set(outlined))
     if port is None:
-        port = _free(options.vpn_start, wanted.count, {network.vpn_public_port for network in there})
-    return replace(wanted, vlan_start=vlan, vpn_start=port)
+        port = _free(options.vpn_start, request.count, {network.vpn_public_port for network in there})
+    return replace(request, vlan_start=vlan, vpn_start=port)
 
 
 def _free(start: int, count: int, taken: Collection[int | None]) -> int:

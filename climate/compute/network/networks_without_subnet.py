@@ -48,31 +48,31 @@ class Range:
     """Allocation ranges of an external network; empty: the whole range."""
 
 
-def draw(conn: Connection, drawn: NetworkFields) -> Outline:
+def draw(conn: Connection, fields: NetworkFields) -> Outline:
     """Create the outline of a network without a range.
 
     Raise BadRequest for fields that its manager does not support, Conflict for a used name or VLAN.
     """
-    if drawn.manager != VLAN and drawn.vlan is not None:
+    if fields.manager != VLAN and fields.vlan is not None:
         raise BadRequest(f"Only networks of the manager {VLAN} have a VLAN")
-    if drawn.manager != VLAN and drawn.project_id is not None:
+    if fields.manager != VLAN and fields.project_id is not None:
         raise BadRequest(f"Only networks of the manager {VLAN} have a project: all others are shared")
-    if drawn.manager is not None and drawn.manager not in MANAGERS:
-        raise BadRequest(f"There is no network manager {drawn.manager!r}, only {', '.join(MANAGERS)}")
+    if fields.manager is not None and fields.manager not in MANAGERS:
+        raise BadRequest(f"There is no network manager {fields.manager!r}, only {', '.join(MANAGERS)}")
     network_rows.taken(conn)
-    _check(conn, drawn)
-    return rows.create(conn, asdict(drawn))
+    _check(conn, fields)
+    return rows.create(conn, asdict(fields))
 
 
-def _check(conn: Connection, drawn: NetworkFields) -> None:
+def _check(conn: Connection, fields: NetworkFields) -> None:
     there, outlined = network_rows.listed(conn), rows.listed(conn)
     labels = {one.label for one in there} | {one.label for one in outlined}
     labels |= {pool.name for pool in floating_pools.pools(conn)}
     vlans = {one.vlan for one in there} | {one.vlan for one in outlined}
-    if drawn.label in labels:
-        raise Conflict(f"Network {drawn.label} exists already")
-    if drawn.vlan is not None and drawn.vlan in vlans:
-        raise Conflict(f"VLAN {drawn.vlan} belongs to another network")
+    if fields.label in labels:
+        raise Conflict(f"Network {fields.label} exists already")
+    if fields.vlan is not None and fields.vlan in vlans:
+        raise Conflict(f"VLAN {fields.vlan} belongs to another network")
 
 
 def complete(conn: Connection, options: NetworkOptions, outline: Outline, given: Range) -> None:

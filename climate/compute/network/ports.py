@@ -48,22 +48,22 @@ class NewPort:
     """Other columns of the port, by name."""
 
 
-def create(conn: Connection, wanted: NewPort, seen_by: str | None, now: datetime) -> str:
+def create(conn: Connection, port: NewPort, seen_by: str | None, now: datetime) -> str:
     """Create a port in a network that a project sees (None: any network); return its id.
 
     Raise NotFound for the network, and BadRequest for addresses that are not of its subnet. Raise Conflict for a MAC or
     an address in use, and for external networks. Raise NoMoreAddresses, QuotaExceeded, MacsCollide.
     """
-    _check_room(conn, wanted.project_id)
-    network = _network(conn, wanted.network_id, seen_by)
-    outline_id = None if network is not None else _outline(conn, wanted.network_id, seen_by)
-    port_id = _inserted(conn, wanted, network, outline_id)
-    asked = (FixedIp(),) if wanted.fixed_ips is None and network is not None else wanted.fixed_ips or ()
+    _check_room(conn, port.project_id)
+    network = _network(conn, port.network_id, seen_by)
+    outline_id = None if network is not None else _outline(conn, port.network_id, seen_by)
+    port_id = _inserted(conn, port, network, outline_id)
+    asked = (FixedIp(),) if port.fixed_ips is None and network is not None else port.fixed_ips or ()
     if network is None and asked:
-        raise BadRequest(f"fixed_ips: network {wanted.network_id} has no subnet yet")
+        raise BadRequest(f"fixed_ips: network {port.network_id} has no subnet yet")
     if network is not None:
         _take(conn, port_id, network, _checked(asked, network), now)
-        fixed_ips.check_quota(conn, wanted.project_id, 0)
+        fixed_ips.check_quota(conn, port.project_id, 0)
     return port_id
 
 
@@ -103,17 +103,17 @@ def _inserted(conn: Connection, wanted: NewPort, network: Network | None, outlin
     raise MacsCollide(f"{MAC_ATTEMPTS} MACs in a row were another interface's")
 
 
-def _checked(asked: Sequence[FixedIp], network: Network) -> Sequence[FixedIp]:
+def _checked(fixed_ips: Sequence[FixedIp], network: Network) -> Sequence[FixedIp]:
     """Return the requested addresses. Raise BadRequest for one that is not of the subnet, or that is given twice."""
-    named = [one.address for one in asked if one.address is not None]
-    for one in asked:
+    named = [one.address for one in fixed_ips if one.address is not None]
+    for one in fixed_ips:
         if one.subnet_id not in (None, network.subnet_id):
             raise BadRequest(f"fixed_ips: subnet {one.subnet_id} is not one of network {network.id}")
         if one.address is not None and IPv4Address(one.address) not in network.cidr:
             raise BadRequest(f"IP address {one.address} is not a valid IP for the specified subnet.")
         if one.address is not None and named.count(one.address) > 1:
             raise BadRequest(f"fixed_ips: {one.address} is given twice")
-    return asked
+    return fixed_ips
 
 
 def _take(conn: Connection, port_id: str, network: Network, asked: Sequence[FixedIp], now: datetime) -> None:
@@ -153,13 +153,13 @@ def readdress(conn: Connection, port: Port, asked: Sequence[FixedIp], now: datet
     fixed_ips.call_hosts(conn, [network])
 
 
-def _compared(there: Sequence[str], asked: Sequence[FixedIp]) -> tuple[AbstractSet[str], list[FixedIp]]:
+def _compared(there: Sequence[str], fixed_ips: Sequence[FixedIp]) -> tuple[AbstractSet[str], list[FixedIp]]:
     """Return the addresses to keep, and the requests that none of them serves."""
-    named = {one.address for one in asked}
+    named = {one.address for one in fixed_ips}
     kept = {address for address in there if address in named}
     others = [address for address in there if address not in named]
-    of_any = [one for one in asked if one.address is None]
-    missing = [one for one in asked if one.address is not None and one.address not in kept]
+    of_any = [one for one in fixed_ips if one.address is None]
+    missing = [one for one in fixed_ips if one.address is not None and one.address not in kept]
     return {*kept, *others[: len(of_any)]}, [*missing, *of_any[len(others) :]]
 
 

@@ -54,20 +54,20 @@ def create(conn: Connection, options: NetworkOptions, label: str, project_id: st
     return outline_rows.create(conn, values)
 
 
-def complete(conn: Connection, options: NetworkOptions, outline: Outline, wanted: Subnet) -> None:
+def complete(conn: Connection, options: NetworkOptions, outline: Outline, subnet: Subnet) -> None:
     """Give a locked outline its subnet: it becomes a network with the same id, and its ports move there.
 
     Raise BadRequest for a range that is not usable, or that overlaps another network.
     """
-    _check(options, wanted)
+    _check(options, subnet)
     taken = [IPv4Network(cidr) for cidr in rows.taken(conn)]
     taken += [IPv4Network(pool.cidr) for pool in floating_pools.pools(conn)]
-    if any(other.overlaps(wanted.cidr) for other in taken):
+    if any(other.overlaps(subnet.cidr) for other in taken):
         raise BadRequest(
-            f"Invalid input for operation: Requested subnet with cidr: {wanted.cidr} for network: {outline.id} "
+            f"Invalid input for operation: Requested subnet with cidr: {subnet.cidr} for network: {outline.id} "
             "overlaps with another subnet."
         )
-    draft = _draft(options, outline, wanted)
+    draft = _draft(options, outline, subnet)
     if options.use_ipv6:
         prefix = subnetting.prefix_v6(options.range_v6, networks.place_v6(options.range_v6, 1, rows.listed(conn)))
         draft = replace(draft, cidr_v6=prefix, gateway_v6=prefix[1])
@@ -76,27 +76,27 @@ def complete(conn: Connection, options: NetworkOptions, outline: Outline, wanted
     ports.move_to_network(conn, outline.id)
 
 
-def _check(options: NetworkOptions, wanted: Subnet) -> None:
+def _check(options: NetworkOptions, subnet: Subnet) -> None:
     """Raise BadRequest for a range that the networks of projects cannot have, or ranges that are not in it."""
-    cidr = wanted.cidr
+    cidr = subnet.cidr
     subnetting.check_usable(cidr)
     subnetting.prefix_length(cidr.num_addresses)
     if not cidr.subnet_of(options.fixed_range):
         raise BadRequest(f"cidr {cidr} must be inside {options.fixed_range}, the range of all networks of servers")
     ends = (cidr[0], cidr[-1])
-    if wanted.gateway is not None and (wanted.gateway not in cidr or wanted.gateway in ends):
-        raise BadRequest(f"gateway_ip {wanted.gateway} is not an address for an interface in {cidr}")
-    for first, last in wanted.ranges:
+    if subnet.gateway is not None and (subnet.gateway not in cidr or subnet.gateway in ends):
+        raise BadRequest(f"gateway_ip {subnet.gateway} is not an address for an interface in {cidr}")
+    for first, last in subnet.ranges:
         if first not in cidr or last not in cidr:
             raise BadRequest(f"allocation_pools: {first} to {last} is not inside {cidr}")
-        if wanted.gateway is not None and first <= wanted.gateway <= last:
-            raise BadRequest(f"allocation_pools: {first} to {last} contains the gateway {wanted.gateway}")
+        if subnet.gateway is not None and first <= subnet.gateway <= last:
+            raise BadRequest(f"allocation_pools: {first} to {last} contains the gateway {subnet.gateway}")
 
 
-def _draft(options: NetworkOptions, outline: Outline, wanted: Subnet) -> Draft:
-    cidr, gateway = wanted.cidr, wanted.gateway or wanted.cidr[1]
+def _draft(options: NetworkOptions, outline: Outline, subnet: Subnet) -> Draft:
+    cidr, gateway = subnet.cidr, subnet.gateway or subnet.cidr[1]
     spared = {cidr[0], cidr[-1], gateway}
-    assigned = [one for one in cidr if one not in spared and _is_assigned(one, wanted.ranges)]
+    assigned = [one for one in cidr if one not in spared and _is_assigned(one, subnet.ranges)]
     if not assigned:
         raise BadRequest(f"allocation_pools: no address of {cidr} is left for servers")
     return Draft(
@@ -105,7 +105,7 @@ def _draft(options: NetworkOptions, outline: Outline, wanted: Subnet) -> Draft:
         cidr=cidr,
         gateway=gateway,
         dhcp_start=assigned[0],
-        dns=wanted.dns,
+        dns=subnet.dns,
         bridge=f"br{outline.vlan}",
         bridge_interface=options.vlan_interface,
         vlan=outline.vlan,
@@ -113,10 +113,10 @@ def _draft(options: NetworkOptions, outline: Outline, wanted: Subnet) -> Draft:
         reserved=tuple(sorted(set(cidr) - set(assigned))),
         network_id=outline.id,
         by_project=True,
-        subnet_name=wanted.name,
-        routed=wanted.gateway is not None,
-        ranges=tuple(wanted.ranges),
-        routes=tuple(wanted.routes),
+        subnet_name=subnet.name,
+        routed=subnet.gateway is not None,
+        ranges=tuple(subnet.ranges),
+        routes=tuple(subnet.routes),
     )
 
 
@@ -130,24 +130,24 @@ def subnet_of(network: Network) -> Subnet:
     return Subnet(network.cidr, gateway, network.subnet_name, network.dns, network.ranges, network.routes)
 
 
-def change(conn: Connection, options: NetworkOptions, network: Network, wanted: Subnet) -> None:
+def change(conn: Connection, options: NetworkOptions, network: Network, subnet: Subnet) -> None:
     """Change the subnet of a locked network; another gateway or other ranges only while no port has an address.
 
     Raise Conflict, BadRequest.
     """
     before = subnet_of(network)
-    is_kept = wanted.gateway in (None, network.gateway) and list(wanted.ranges) == list(before.ranges)
+    is_kept = subnet.gateway in (None, network.gateway) and list(subnet.ranges) == list(before.ranges)
     if not is_kept:
         if rows.in_use(conn, network.id):
             raise Conflict(f"Subnet {network.subnet_id} has addresses in use: its gateway and pools cannot change")
-        _check(options, wanted)
-        remade = replace(_draft(options, _outline(network), wanted), subnet_id=network.subnet_id)
+        _check(options, subnet)
+        remade = replace(_draft(options, _outline(network), subnet), subnet_id=network.subnet_id)
         rows.remake(conn, network.id, remade)
     changes = {
-        "subnet_name": wanted.name,
-        "dns": [str(server) for server in wanted.dns],
-        "routed": wanted.gateway is not None,
-        "routes": rows.pairs(wanted.routes),
+        "subnet_name": subnet.name,
+        "dns": [str(server) for server in subnet.dns],
+        "routed": subnet.gateway is not None,
+        "routes": rows.pairs(subnet.routes),
     }
     rows.set_columns(conn, network.id, changes)
     fixed_ips.call_hosts(conn, [network])

@@ -64,22 +64,22 @@ class Grant:
         )
 
 
-def grant(compute: Compute, wanted: Grant, token: int) -> None:
+def grant(compute: Compute, grant: Grant, token: int) -> None:
     """Create or update a grant; a closed one is opened again.
 
     Raises StaleToken, NotFound for an unknown node, Busy while one is not in the reservation pool.
     """
     with compute.engine.begin() as conn:
-        held = rows.lock(conn, wanted.pool, list(wanted.slots))
-        nodes = _nodes(wanted, held, token)
-        if not rows.write(conn, wanted.pool, wanted.projects, wanted.group_id if wanted.policy else None, token):
+        held = rows.lock(conn, grant.pool, list(grant.slots))
+        nodes = _nodes(grant, held, token)
+        if not rows.write(conn, grant.pool, grant.projects, grant.group_id if grant.policy else None, token):
             raise StaleToken
-        rows.put(conn, wanted.pool, nodes)
-        if not flavors.write(conn, wanted.flavor):
-            raise Conflict(f"There is another flavor named {wanted.flavor.name}.")
-        if wanted.group_id and wanted.policy:
-            owner = {"project_id": wanted.project_id, "user_id": OWNER_OF_GROUP}
-            server_groups.ensure(conn, wanted.group_id, wanted.flavor.name, owner, wanted.policy)
+        rows.put(conn, grant.pool, nodes)
+        if not flavors.write(conn, grant.flavor):
+            raise Conflict(f"There is another flavor named {grant.flavor.name}.")
+        if grant.group_id and grant.policy:
+            owner = {"project_id": grant.project_id, "user_id": OWNER_OF_GROUP}
+            server_groups.ensure(conn, grant.group_id, grant.flavor.name, owner, grant.policy)
 
 
 def close(compute: Compute, pool: str, token: int) -> None:
@@ -167,14 +167,14 @@ def lacking(conn: Connection, spec: Spec, counts: Mapping[int, int]) -> Iterable
     return [f"node {node} has {max(0, free.get(node, 0))} free slots of the reservation" for node in short]
 
 
-def _nodes(wanted: Grant, held: Sequence[Held], token: int) -> dict[int, int]:
+def _nodes(grant: Grant, held: Sequence[Held], token: int) -> dict[int, int]:
     """Return the slots of a grant by the ids of nodes."""
     named = {node.name: node for node in sorted(held, key=lambda node: node.pool == FREEPOOL)}
-    missing = set(wanted.slots) - set(named)
+    missing = set(grant.slots) - set(named)
     if missing:
         raise NotFound(f"Host {min(missing)} could not be found.")
-    _check_lendable([named[name] for name in wanted.slots], token)
-    return {named[name].id: count for name, count in wanted.slots.items() if count > 0}
+    _check_lendable([named[name] for name in grant.slots], token)
+    return {named[name].id: count for name, count in grant.slots.items() if count > 0}
 
 
 def _check_lendable(nodes: Sequence[Held], token: int) -> None:

@@ -173,16 +173,16 @@ def idle(server: Server, task: str) -> None:
         raise Busy(f"Cannot '{action}' instance {server.id} while it is in task_state {server.task}")
 
 
-def record(conn: Connection, compute: Compute, server: Server, wanted: TaskRequest, by: By | None = None) -> None:
+def record(conn: Connection, compute: Compute, server: Server, request: TaskRequest, by: By | None = None) -> None:
     """Record a task for a server whose row is locked, and cancel the task that it replaces."""
     now = compute.now(conn)
     if server.task_image is not None and server.task == SHELVE:
         image_data.drop(conn, server.task_image)
     elif server.task_image is not None:
         image_data.give_up(conn, server.task_image, now)
-    tasks.record(conn, server.id, wanted.task, now, wanted.image, wanted.details)
+    tasks.record(conn, server.id, request.task, now, request.image, request.details)
     if by is not None:
-        tasks.note(conn, server.id, WISHES[wanted.task].action, by, now)
+        tasks.note(conn, server.id, WISHES[request.task].action, by, now)
 
 
 def drop(conn: Connection, compute: Compute, server: Server) -> None:

@@ -35,7 +35,7 @@ class Rebuilt:
 
 
 def rebuild(
-    compute: Compute, server_id: str, wanted: Rebuilt, *, project_id: str | None = None, by: By | None = None
+    compute: Compute, server_id: str, rebuild: Rebuilt, *, project_id: str | None = None, by: By | None = None
 ) -> None:
     """Request a rebuild; the server runs afterwards, or is shut off, as before.
 
@@ -46,20 +46,20 @@ def rebuild(
         server = actions.locked(conn, server_id, project_id)
         actions.check_lock(server, project_id)
         actions.idle(server, REBUILD)
-        request_data.check_image(conn, wanted.image_id, server.flavor)
-        if wanted.image_id != server.image_id:
-            _check_node(compute, conn, server, wanted.image_id)
+        request_data.check_image(conn, rebuild.image_id, server.flavor)
+        if rebuild.image_id != server.image_id:
+            _check_node(compute, conn, server, rebuild.image_id)
         changes = {
-            "image_id": wanted.image_id,
-            "name": wanted.name,
-            "metadata": wanted.metadata,
-            "description": wanted.description,
+            "image_id": rebuild.image_id,
+            "name": rebuild.name,
+            "metadata": rebuild.metadata,
+            "description": rebuild.description,
         }
         given = {key: value for key, value in changes.items() if value is not None}
         rows.change(conn, server.id, given, compute.now(conn))
-        rows.set_boot_data(conn, server.id, wanted.boot_data, wanted.public_key)
-        if wanted.disk_config is not None:
-            rows.set_disk_config(conn, server.id, wanted.disk_config)
+        rows.set_boot_data(conn, server.id, rebuild.boot_data, rebuild.public_key)
+        if rebuild.disk_config is not None:
+            rows.set_disk_config(conn, server.id, rebuild.disk_config)
         actions.record(conn, compute, server, TaskRequest(REBUILD), by)
     compute.cast(server.service_host or "", server_id)
 

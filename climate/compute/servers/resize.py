@@ -102,8 +102,8 @@ Resize = tuple[Server, str | None, Flavor, Mapping[str, str]]
 """(server, project of the requester, new flavor, trust of the service hosts)"""
 
 
-def _claimed(compute: Compute, attempt: Attempt, asked: Resize, by: By | None) -> None:
-    (seen, project_id, flavor, trust), conn = asked, attempt.conn
+def _claimed(compute: Compute, attempt: Attempt, resize: Resize, by: By | None) -> None:
+    (seen, project_id, flavor, trust), conn = resize, attempt.conn
     limits = quotas.lock_limits(conn, seen.project_id)
     server = actions.locked(conn, seen.id, project_id)
     actions.check_lock(server, project_id)

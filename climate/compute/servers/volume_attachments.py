@@ -29,14 +29,14 @@ MOST = 10
 """Maximum number of volumes of one server: the disk slots of a virtual machine."""
 
 
-def attach(compute: Compute, who: Requester, volume_id: str) -> Volume:
+def attach(compute: Compute, requester: Requester, volume_id: str) -> Volume:
     """Attach a volume to a server of the same project; return the volume.
 
     Raises NotFound, Conflict for a volume that is attached already, Busy.
     """
     with compute.engine.begin() as conn:
-        server = actions.locked(conn, who.server_id, who.project_id)
-        actions.check_lock(server, who.project_id)
+        server = actions.locked(conn, requester.server_id, requester.project_id)
+        actions.check_lock(server, requester.project_id)
         result = rows.get(conn, volumes.uuid(volume_id), lock=True)
         volume = volumes.checked(result, volume_id, server.project_id)
         if volume.server_id is not None:
@@ -49,17 +49,17 @@ def attach(compute: Compute, who: Requester, volume_id: str) -> Volume:
         if not free:
             raise Conflict(f"Instance {server.id} has {MOST} volumes, the maximum: detach one first")
         rows.give(conn, volume.id, server.id, free[0])
-        _notify(conn, compute, server, who, away=away)
+        _notify(conn, compute, server, requester, away=away)
         given = rows.get(conn, volume.id)
     compute.cast(server.service_host or "", server.id)
     return given or volume
 
 
-def detach(compute: Compute, who: Requester, volume_id: str) -> None:
+def detach(compute: Compute, requester: Requester, volume_id: str) -> None:
     """Detach a volume from a server. Raises NotFound if it is not attached there, Conflict, Busy."""
     with compute.engine.begin() as conn:
-        server = actions.locked(conn, who.server_id, who.project_id)
-        actions.check_lock(server, who.project_id)
+        server = actions.locked(conn, requester.server_id, requester.project_id)
+        actions.check_lock(server, requester.project_id)
         volume = rows.get(conn, volumes.uuid(volume_id), lock=True)
         if volume is None or volume.server_id != server.id:
             raise NotFound(f"Instance {server.id} has no volume {volume_id}")
@@ -67,7 +67,7 @@ def detach(compute: Compute, who: Requester, volume_id: str) -> None:
             raise Busy(f"Volume {volume.id} is being detached")
         away = _is_away(server)
         rows.take(conn, volume.id)
-        _notify(conn, compute, server, who, away=away)
+        _notify(conn, compute, server, requester, away=away)
     compute.cast(server.service_host or "", server.id)
 
 
@@ -79,13 +79,13 @@ def _is_away(server: Server) -> bool:
     return False
 
 
-def _notify(conn: Connection, compute: Compute, server: Server, who: Requester, *, away: bool) -> None:
+def _notify(conn: Connection, compute: Compute, server: Server, requester: Requester, *, away: bool) -> None:
     """Request the update of the guest's volumes; without a guest, the change applies at once."""
     if away:
         rows.settle(conn, server.id, done=True)
-        tasks.note(conn, server.id, WISHES[REWIRE].action, who.by, compute.now(conn), done=True)
+        tasks.note(conn, server.id, WISHES[REWIRE].action, requester.by, compute.now(conn), done=True)
     else:
-        actions.record(conn, compute, server, TaskRequest(REWIRE), who.by)
+        actions.record(conn, compute, server, TaskRequest(REWIRE), requester.by)
 
 
 def drop(compute: Compute, pool: str, token: int, *, keep: bool) -> None:
@@ -193,13 +193,13 @@ def _use(compute: Compute, conn: Connection, volume_id: str, home: Path) -> tupl
     return server_id, any(_may_use(compute, home, one) for one in places)
 
 
-def _may_use(compute: Compute, home: Path, seen: ServerLocation) -> bool:
+def _may_use(compute: Compute, home: Path, location: ServerLocation) -> bool:
     """Return whether a server uses mounts of this machine: here, on a cluster with members here, or beside."""
-    if seen.host is None:
+    if location.host is None:
         return False
-    if seen.host == compute.service_host or compute.service_host in seen.member_hosts:
+    if location.host == compute.service_host or compute.service_host in location.member_hosts:
         return True
-    return volume_directory.machine(home, seen.host) in (None, volumes.machine())
+    return volume_directory.machine(home, location.host) in (None, volumes.machine())
 
 
 def settle(compute: Compute, server: Server, *, done: bool) -> None:

@@ -36,7 +36,7 @@ class ChildServers:
     silent: list[ChildZone] = field(default_factory=list)
 
 
-def gather(compute: Compute, request: ChildRequest, wanted: ServerFilter) -> ChildServers:
+def gather(compute: Compute, request: ChildRequest, filters: ServerFilter) -> ChildServers:
     """Return the servers of child zones.
 
     For a project, only servers that this zone placed are listed, because a child knows only its parent's account. A
@@ -45,27 +45,27 @@ def gather(compute: Compute, request: ChildRequest, wanted: ServerFilter) -> Chi
     if compute.zones.client is None or not compute.zones.routing:
         return ChildServers()
     with reading(compute.engine) as conn:
-        placed = zone_servers.listed(conn, project_id=wanted.project_id, build_id=wanted.build_id)
-    if wanted.project_id is not None and not placed:
+        placed = zone_servers.listed(conn, project_id=filters.project_id, build_id=filters.build_id)
+    if filters.project_id is not None and not placed:
         return ChildServers()
     there = routing.children(compute)
-    asked = _concerned(there.asked, placed, wanted)
-    result = ChildServers(silent=_concerned(there.silent, placed, wanted))
+    asked = _concerned(there.asked, placed, filters)
+    result = ChildServers(silent=_concerned(there.silent, placed, filters))
     for zone, outcome in zip(asked, routing.send(compute, [(zone, request) for zone in asked]), strict=True):
         entries = _entries(outcome)
         if entries is None:
             result.silent.append(zone)
         else:
-            result.servers += _own(entries, placed, zone, wanted)
+            result.servers += _own(entries, placed, zone, filters)
     result.servers += _unknown(placed, result.silent)
     result.servers = list({entry["id"]: entry for entry in reversed(result.servers)}.values())[::-1]
     return result
 
 
-def _concerned(zones: Iterable[ChildZone], placed: Iterable[PlacedServer], wanted: ServerFilter) -> list[ChildZone]:
+def _concerned(zones: Iterable[ChildZone], placed: Iterable[PlacedServer], filters: ServerFilter) -> list[ChildZone]:
     """Return the zones that may have servers of the project."""
     concerned = {server.zone_id for server in placed}
-    return [zone for zone in zones if wanted.project_id is None or zone.id in concerned]
+    return [zone for zone in zones if filters.project_id is None or zone.id in concerned]
 
 
 def _entries(outcome: Outcome) -> list[Entry] | None:
@@ -83,10 +83,10 @@ def _has_id(entry: Entry) -> bool:
 
 
 def _own(
-    entries: Iterable[Entry], placed: Sequence[PlacedServer], zone: ChildZone, wanted: ServerFilter
+    entries: Iterable[Entry], placed: Sequence[PlacedServer], zone: ChildZone, filters: ServerFilter
 ) -> list[Entry]:
     owners = {server.server_id: server for server in placed if server.zone_id == zone.id}
-    everybody = wanted.project_id is None
+    everybody = filters.project_id is None
     return [
         {**answer_rewriting.server(entry, owners.get(entry["id"])), PRECOOKED: True}
         for entry in entries

@@ -300,21 +300,21 @@ def _permitted(question: Question, wanted: Candidate) -> Candidate | None:
     return best
 
 
-def _prolonged(search: _Search, known: Candidate, until: int) -> Candidate:
+def _prolonged(search: _Search, candidate: Candidate, until: int) -> Candidate:
     """Return the candidate with the latest end up to `until`; what fits for longer fits for less."""
 
     def to(end: int) -> Candidate | None:
         search.work.step()
-        counts = matched(search.question.demands, known.start, end)
-        return _permitted(search.question, Candidate(known.start, end, counts)) if counts else None
+        counts = matched(search.question.demands, candidate.start, end)
+        return _permitted(search.question, Candidate(candidate.start, end, counts)) if counts else None
 
-    if until <= known.end:
-        return known
+    if until <= candidate.end:
+        return candidate
     if best := to(until):
         return best
-    low, high = known.end, until
+    low, high = candidate.end, until
     while high - low > 1:
         middle = (low + high) // 2
         found = to(middle)
-        low, high, known = (middle, high, found) if found else (low, middle, known)
-    return known
+        low, high, candidate = (middle, high, found) if found else (low, middle, candidate)
+    return candidate

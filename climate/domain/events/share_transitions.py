@@ -50,9 +50,9 @@ def with_share_only(lease: Lease, event_id: UUID, share: Share) -> Lease:
     return replace(lease, events=tuple(events))
 
 
-def as_share_facts(share: Share, happened: Iterable[Fact]) -> Iterator[Fact]:
+def as_share_facts(share: Share, facts: Iterable[Fact]) -> Iterator[Fact]:
     """Convert facts about a whole event into facts about one share."""
-    for fact in happened:
+    for fact in facts:
         match fact:
             case EventFinished(event_id, at, _):
                 yield EventShareSettled(event_id, at, share.resource_type, OK)
@@ -81,7 +81,7 @@ def settle_together(lease: Lease, event_id: UUID, now: datetime, back: EventShar
     return event_transitions.finish(lease, event_id, now)
 
 
-def settled(lease: Lease, event_id: UUID, happened: list[Fact], now: datetime) -> list[Fact]:
+def settled(lease: Lease, event_id: UUID, facts: list[Fact], now: datetime) -> list[Fact]:
     """Return the facts of the last share of an event with those about the event as a whole."""
-    back = next((fact for fact in happened if isinstance(fact, EventSharePutBack)), None)
-    return [*happened, *settle_together(fold(happened, lease), event_id, now, back)]
+    back = next((fact for fact in facts if isinstance(fact, EventSharePutBack)), None)
+    return [*facts, *settle_together(fold(facts, lease), event_id, now, back)]

@@ -114,9 +114,9 @@ class HostPlace:
     """Cause for which it is in its pool, for decisions of the engine."""
 
 
-def fold(happened: Iterable[HostFact], stream: UUID, place: HostPlace | None = None) -> HostPlace:
+def fold(facts: Iterable[HostFact], stream: UUID, place: HostPlace | None = None) -> HostPlace:
     """Return the membership of the host after its facts."""
-    after = reduce(lambda before, fact: evolve(stream, before, fact), happened, place)
+    after = reduce(lambda before, fact: evolve(stream, before, fact), facts, place)
     if after is None:
         raise ValueError("nothing has happened to this host")
     return after

@@ -101,9 +101,9 @@ class Series:
     """Number of its facts."""
 
 
-def fold(happened: Iterable[SeriesFact], series: Series | None = None) -> Series:
+def fold(facts: Iterable[SeriesFact], series: Series | None = None) -> Series:
     """Return the series after its facts; raise ValueError unless they begin with SeriesCreated."""
-    for fact in happened:
+    for fact in facts:
         series = _after(series, fact)
     if series is None:
         raise ValueError("nothing has happened to this series")

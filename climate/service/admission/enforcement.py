@@ -221,10 +221,10 @@ def context(settings: Settings, user_id: str, project_id: str) -> dict[str, str]
     }
 
 
-def _same(granted: Planned, wanted: Planned) -> bool:
-    one, other = granted.after.period, wanted.after.period
+def _same(granted: Planned, planned: Planned) -> bool:
+    one, other = granted.after.period, planned.after.period
     near = abs(one.start - other.start) <= SLACK and abs(one.end - other.end) <= SLACK
-    return near and _comparable(granted) == _comparable(wanted)
+    return near and _comparable(granted) == _comparable(planned)
 
 
 def _comparable(planned: Planned) -> list[object]:

@@ -79,9 +79,9 @@ class Searchable(Protocol):
     def demand(self, conn: Connection, ask: Ask, horizon: Horizon) -> Demand | None: ...
 
 
-def refuse_elsewhere(wanted: SearchRequest, requested: Sequence[planning.Requested]) -> None:
+def refuse_elsewhere(request: SearchRequest, requested: Sequence[planning.Requested]) -> None:
     """Raise InvalidInput for reservations that cannot be searched for."""
-    if not wanted.reservations:
+    if not request.reservations:
         raise InvalidInput("reservations must not be empty: say what to search for")
     for item in requested:
         named = [name for name in ELSEWHERE if item.spec.get(name)]
@@ -96,7 +96,7 @@ def read(
     conn: Connection,
     climate: Climate,
     caller: Caller,
-    wanted: SearchRequest,
+    request: SearchRequest,
     requested: Sequence[planning.Requested],
     portion: Period,
 ) -> SearchData:
@@ -104,9 +104,9 @@ def read(
     rules = admission.read(conn, caller.project_id)
     now = climate.other_time(conn) or rules.time
     agreed = pool_settings.of(conn, climate.settings, rules.terms).of_a_lease
-    period = Period(portion.start, portion.start + wanted.length)
+    period = Period(portion.start, portion.start + request.length)
     ask = planning.under(Ask({}, period, caller, climate.settings), agreed, requested)
-    horizon = Horizon(portion, now, wanted.in_maintenance)
+    horizon = Horizon(portion, now, request.in_maintenance)
     demands = []
     for item in requested:
         plugin = cast("Searchable", item.plugin)
@@ -194,22 +194,22 @@ def _kept(demand: SharedDemand, period: Period) -> Period:
 
 
 def asked(
-    wanted: SearchRequest, known: SearchData, portion: Period, longest: timedelta, since: datetime | None = None
+    request: SearchRequest, data: SearchData, portion: Period, longest: timedelta, since: datetime | None = None
 ) -> Question:
     """Return the question for the domain in a portion of the time, for starts since `since` or in all of it."""
-    span = (seconds(wanted.earliest), seconds(portion.end))
-    spans = openings(wanted.windows, span)
+    span = (seconds(request.earliest), seconds(portion.end))
+    spans = openings(request.windows, span)
     at_once = [one for one in spans if one[0] == span[0]]
     return Question(
-        demands=known.counted,
-        length=int(wanted.length.total_seconds()),
-        openings=at_once if wanted.mode is Mode.AT else spans,
-        mode=wanted.mode,
-        step=max(1, int(wanted.step.total_seconds())),
+        demands=data.counted,
+        length=int(request.length.total_seconds()),
+        openings=at_once if request.mode is Mode.AT else spans,
+        mode=request.mode,
+        step=max(1, int(request.step.total_seconds())),
         longest=int(longest.total_seconds()),
-        permit=known.rules.permit,
-        turns=known.rules.turns() if known.rules.values else (),
-        since=seconds(since or wanted.earliest),
+        permit=data.rules.permit,
+        turns=data.rules.turns() if data.rules.values else (),
+        since=seconds(since or request.earliest),
     )
 
 

@@ -58,9 +58,9 @@ def explain(inquiry: Inquiry, found: SearchResult) -> Reason:
     return Reason(_binding(inquiry, known, found), tuple(_alternatives(inquiry, known)))
 
 
-def _fits(wanted: SearchRequest, known: SearchData) -> bool:
+def _fits(request: SearchRequest, data: SearchData) -> bool:
     """Return whether anything fits, as far as the domain knows."""
-    asked = question.asked(wanted, known, wanted.whole, wanted.length)
+    asked = question.asked(request, data, request.whole, request.length)
     mode = asked.mode if asked.mode is Mode.AT else Mode.FIRST
     try:
         return next(candidates(replace(asked, mode=mode)), None) is not None
@@ -68,15 +68,15 @@ def _fits(wanted: SearchRequest, known: SearchData) -> bool:
         return False
 
 
-def _binding(inquiry: Inquiry, known: SearchData, found: SearchResult) -> Binding:
+def _binding(inquiry: Inquiry, data: SearchData, found: SearchResult) -> Binding:
     wanted = inquiry.wanted
-    for index, demand in enumerate(known.demands):
+    for index, demand in enumerate(data.demands):
         if demand is not None and not demand.is_possible:
             return _impossible(inquiry, index, demand)
-    unlimited = replace(known, rules=replace(known.rules, values={}))
-    if not _fits(wanted, known) and _fits(wanted, unlimited):
-        if known.rules.exceeded:
-            name, error = next(iter(known.rules.exceeded.items()))
+    unlimited = replace(data, rules=replace(data.rules, values={}))
+    if not _fits(wanted, data) and _fits(wanted, unlimited):
+        if data.rules.exceeded:
+            name, error = next(iter(data.rules.exceeded.items()))
             return Binding(name, str(error))
     elif found.refusal is not None:
         return Binding("refused", str(found.refusal))
@@ -87,16 +87,16 @@ def _binding(inquiry: Inquiry, known: SearchData, found: SearchResult) -> Bindin
     return _binding_demand(wanted, unlimited)
 
 
-def _binding_demand(wanted: SearchRequest, unlimited: SearchData) -> Binding:
+def _binding_demand(request: SearchRequest, unlimited: SearchData) -> Binding:
     """Return the first reservation that does not fit alone; if each does, only their sum is too much."""
     for index, demand in enumerate(unlimited.demands):
-        if demand is not None and not _fits(wanted, replace(unlimited, demands=(demand,))):
+        if demand is not None and not _fits(request, replace(unlimited, demands=(demand,))):
             return Binding(demand.kind, _taken(demand), index)
     return Binding("together", "Each of the reservations would fit, but not all of them together")
 
 
-def _read(inquiry: Inquiry, wanted: SearchRequest) -> SearchData:
-    known = inquiry.changed(wanted).read()
+def _read(inquiry: Inquiry, request: SearchRequest) -> SearchData:
+    known = inquiry.changed(request).read()
     return replace(known, rules=replace(known.rules, values={}))
 
 
@@ -120,7 +120,7 @@ def _taken(demand: Demand) -> str:
     return f"Too few {demand.kind} are free for {_wish(demand)} at any time in question"
 
 
-def _alternatives(inquiry: Inquiry, known: SearchData) -> Iterator[Alternative]:
+def _alternatives(inquiry: Inquiry, data: SearchData) -> Iterator[Alternative]:
     """Yield the alternatives, each planned as a lease like any offer."""
     wanted = inquiry.wanted
     limit = wanted.earliest + LONGEST_SEARCH
@@ -128,9 +128,9 @@ def _alternatives(inquiry: Inquiry, known: SearchData) -> Iterator[Alternative]:
     yield from _tried(
         "later", "at a later time", inquiry.changed(replace(wanted, latest=later, mode=Mode.FIRST, offers=1, points=0))
     )
-    if shorter := _shorter(inquiry, known):
+    if shorter := _shorter(inquiry, data):
         yield from _tried("shorter", f"for {_duration_text(shorter.wanted.length)}", shorter)
-    if fewer := _fewer(inquiry, known):
+    if fewer := _fewer(inquiry, data):
         yield from _tried("fewer", "with fewer of each", fewer)
     if wanted.windows:
         yield from _tried("without", "without the windows", inquiry.changed(_single(replace(wanted, windows=()))))
@@ -139,9 +139,9 @@ def _alternatives(inquiry: Inquiry, known: SearchData) -> Iterator[Alternative]:
             yield from _tried("without", f"without {without}", _replaced(inquiry, index, spec))
 
 
-def _single(wanted: SearchRequest) -> SearchRequest:
-    mode = wanted.mode if wanted.mode is Mode.AT else Mode.FIRST
-    return replace(wanted, mode=mode, offers=1, points=0)
+def _single(request: SearchRequest) -> SearchRequest:
+    mode = request.mode if request.mode is Mode.AT else Mode.FIRST
+    return replace(request, mode=mode, offers=1, points=0)
 
 
 def _tried(kind: str, message: str, inquiry: Inquiry) -> Iterator[Alternative]:
@@ -153,12 +153,12 @@ def _tried(kind: str, message: str, inquiry: Inquiry) -> Iterator[Alternative]:
         yield Alternative(kind, message, offers[0])
 
 
-def _shorter(inquiry: Inquiry, known: SearchData) -> Inquiry | None:
+def _shorter(inquiry: Inquiry, data: SearchData) -> Inquiry | None:
     """Return the search for the longest time that fits."""
     wanted = inquiry.wanted
     if wanted.length <= SHORTEST:
         return None
-    asked = question.asked(replace(wanted, length=SHORTEST), known, wanted.whole, wanted.length)
+    asked = question.asked(replace(wanted, length=SHORTEST), data, wanted.whole, wanted.length)
     at_once = {begin for begin, _ in asked.openings} if wanted.mode is Mode.AT else None
     try:
         longest = candidates(replace(asked, mode=Mode.LONGEST))
@@ -171,17 +171,17 @@ def _shorter(inquiry: Inquiry, known: SearchData) -> Inquiry | None:
     return inquiry.changed(_single(replace(wanted, length=length))) if length < wanted.length else None
 
 
-def _fewer(inquiry: Inquiry, known: SearchData) -> Inquiry | None:
+def _fewer(inquiry: Inquiry, data: SearchData) -> Inquiry | None:
     """Return the search with as few less of each reservation as fit."""
-    sizes = [_size(demand) for demand in known.demands]
+    sizes = [_size(demand) for demand in data.demands]
     low, high = 0, max(sizes, default=1) - 1
-    if high < 1 or not _fits(inquiry.wanted, _reduced(known, high)):
+    if high < 1 or not _fits(inquiry.wanted, _reduced(data, high)):
         return None
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (low, middle) if _fits(inquiry.wanted, _reduced(known, middle)) else (middle, high)
+        low, high = (low, middle) if _fits(inquiry.wanted, _reduced(data, middle)) else (middle, high)
     given = [
-        _fewer_of(spec, demand, high) for spec, demand in zip(inquiry.wanted.reservations, known.demands, strict=True)
+        _fewer_of(spec, demand, high) for spec, demand in zip(inquiry.wanted.reservations, data.demands, strict=True)
     ]
     return _asked(inquiry, given)
 
@@ -193,9 +193,9 @@ def _size(demand: Demand | None) -> int:
     return demand.least
 
 
-def _reduced(known: SearchData, by: int) -> SearchData:
-    demands = [_less(demand, by) for demand in known.demands]
-    return replace(known, demands=demands, rules=_counting(known.rules, demands))
+def _reduced(data: SearchData, by: int) -> SearchData:
+    demands = [_less(demand, by) for demand in data.demands]
+    return replace(data, demands=demands, rules=_counting(data.rules, demands))
 
 
 def _counting(rules: ProjectRules, demands: Sequence[Demand | None]) -> ProjectRules:

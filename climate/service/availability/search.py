@@ -83,27 +83,27 @@ class Inquiry:
             self.portions[portion] = found
         return self.portions[portion]
 
-    def changed(self, wanted: SearchRequest, requested: Sequence[planning.Requested] | None = None) -> "Inquiry":
+    def changed(self, request: SearchRequest, requested: Sequence[planning.Requested] | None = None) -> "Inquiry":
         """Return another search of the same caller."""
-        return Inquiry(self.climate, self.caller, wanted, self.requested if requested is None else requested)
+        return Inquiry(self.climate, self.caller, request, self.requested if requested is None else requested)
 
 
-def prepare(climate: Climate, caller: Caller, wanted: SearchRequest) -> Inquiry:
+def prepare(climate: Climate, caller: Caller, request: SearchRequest) -> Inquiry:
     """Return the search, checked by the policy, the limits of its fields and the cloud."""
     require(caller, "leases:post")
     longest = timedelta(days=climate.settings.max_lease_days)
-    if wanted.latest - wanted.earliest > LONGEST_SEARCH:
+    if request.latest - request.earliest > LONGEST_SEARCH:
         raise InvalidInput(f"latest may be {LONGEST_SEARCH.days} days after earliest at most")
-    if wanted.length > longest:
+    if request.length > longest:
         raise InvalidInput(f"duration may be {longest.days} days at most: no lease lasts longer here")
-    if wanted.earliest + wanted.length > wanted.latest:
+    if request.earliest + request.length > request.latest:
         raise InvalidInput("latest must be later than earliest by the duration at least")
     with reading(climate.engine) as conn:
-        if wanted.earliest < climate.now(conn) - leases.GRACE:
+        if request.earliest < climate.now(conn) - leases.GRACE:
             raise InvalidInput("earliest must be later than the current date")
-    requested = planning.requested(climate, wanted.reservations)
-    question.refuse_elsewhere(wanted, requested)
-    return Inquiry(climate, caller, wanted, planning.checked(climate, caller, requested, wanted.latest))
+    requested = planning.requested(climate, request.reservations)
+    question.refuse_elsewhere(request, requested)
+    return Inquiry(climate, caller, request, planning.checked(climate, caller, requested, request.latest))
 
 
 def find(inquiry: Inquiry) -> SearchResult:
@@ -122,17 +122,17 @@ def _candidates(inquiry: Inquiry) -> Iterator[tuple[SearchData, Candidate]]:
             yield known, candidate
 
 
-def _portions(wanted: SearchRequest) -> Iterator[tuple[Period, datetime]]:
+def _portions(request: SearchRequest) -> Iterator[tuple[Period, datetime]]:
     """Yield the periods to read and the earliest start to try in each: the first days first, if those are wanted.
 
     A portion begins earlier than its first start by the step: an end in between is a reason to start then.
     """
-    since, days = wanted.earliest, FIRST_DAYS
-    while wanted.mode is Mode.FIRST and since + days + wanted.length < wanted.latest:
-        begin = max(wanted.earliest, since - wanted.step)
-        yield Period(begin, since + days + wanted.length - timedelta(seconds=1)), since
+    since, days = request.earliest, FIRST_DAYS
+    while request.mode is Mode.FIRST and since + days + request.length < request.latest:
+        begin = max(request.earliest, since - request.step)
+        yield Period(begin, since + days + request.length - timedelta(seconds=1)), since
         since, days = since + days, days * WIDER
-    yield Period(max(wanted.earliest, since - wanted.step), wanted.latest), since
+    yield Period(max(request.earliest, since - request.step), request.latest), since
 
 
 def _accepted(inquiry: Inquiry, possible: Iterator[tuple[SearchData, Candidate]]) -> Iterator[Offer]:
@@ -148,32 +148,32 @@ def _accepted(inquiry: Inquiry, possible: Iterator[tuple[SearchData, Candidate]]
             return
 
 
-def _offer(inquiry: Inquiry, known: SearchData, candidate: Candidate) -> Offer | ClimateError:
+def _offer(inquiry: Inquiry, data: SearchData, candidate: Candidate) -> Offer | ClimateError:
     """Plan the lease as it would be created, and return the offer of it or the refusal."""
-    requested = _narrowed(inquiry.requested, known, candidate)
+    requested = _narrowed(inquiry.requested, data, candidate)
     period = Period(moment(candidate.start), moment(candidate.end))
     order = Order("offer", period.start, period.end)
     try:
         planned = leases.rehearse(inquiry.climate, inquiry.caller, order, requested)
     except REFUSALS as refusal:
         return refusal
-    candidate = _as_planned(requested, known, candidate, planned)
-    requested = _narrowed(inquiry.requested, known, candidate)
+    candidate = _as_planned(requested, data, candidate, planned)
+    requested = _narrowed(inquiry.requested, data, candidate)
     given = [_as_asked(one, item) for one, item in zip(inquiry.wanted.reservations, requested, strict=True)]
-    sealed = offers.seal(inquiry.climate, inquiry.caller, period, given, known.now)
-    expires = offers.expiry(period.start, known.now)
-    return Offer(sealed, period.start, period.end, expires, _counts(requested, known, candidate), candidate.cost)
+    sealed = offers.seal(inquiry.climate, inquiry.caller, period, given, data.now)
+    expires = offers.expiry(period.start, data.now)
+    return Offer(sealed, period.start, period.end, expires, _counts(requested, data, candidate), candidate.cost)
 
 
 def _as_planned(
-    requested: Sequence[planning.Requested], known: SearchData, candidate: Candidate, planned: Lease
+    requested: Sequence[planning.Requested], data: SearchData, candidate: Candidate, planned: Lease
 ) -> Candidate:
     """Return the candidate with the numbers of hosts of the plan.
 
     They may be smaller: the plan knows more than the search, and grants fewer hosts where a range allows that.
     """
     counts, result = iter(candidate.counts), []
-    for item, demand, reservation in zip(requested, known.demands, planned.reservations, strict=True):
+    for item, demand, reservation in zip(requested, data.demands, planned.reservations, strict=True):
         if demand is not None:
             count = next(counts)
             result.append(min(count, len(reservation.hosts)) if "max" in item.spec else count)
@@ -181,12 +181,12 @@ def _as_planned(
 
 
 def _narrowed(
-    requested: Sequence[planning.Requested], known: SearchData, candidate: Candidate
+    requested: Sequence[planning.Requested], data: SearchData, candidate: Candidate
 ) -> list[planning.Requested]:
     """Return the reservations with no more than the candidate has for them, so that limits are kept."""
     counts = iter(candidate.counts)
     result = []
-    for item, demand in zip(requested, known.demands, strict=True):
+    for item, demand in zip(requested, data.demands, strict=True):
         count = next(counts) if demand is not None else None
         spec = {**item.spec, "max": count} if count is not None and "max" in item.spec else item.spec
         result.append(replace(item, spec=spec))
@@ -198,21 +198,21 @@ def _as_asked(given: Mapping[str, object], item: planning.Requested) -> dict[str
     return {name: item.spec.get(name, value) if name == "max" else value for name, value in given.items()}
 
 
-def _counts(requested: Sequence[planning.Requested], known: SearchData, candidate: Candidate) -> tuple[Offered, ...]:
+def _counts(requested: Sequence[planning.Requested], data: SearchData, candidate: Candidate) -> tuple[Offered, ...]:
     counts = iter(candidate.counts)
     return tuple(
         Offered(item.plugin.resource_type, None, None)
         if demand is None
         else Offered(item.plugin.resource_type, next(counts), demand.number(candidate.start, candidate.end))
-        for item, demand in zip(requested, known.demands, strict=True)
+        for item, demand in zip(requested, data.demands, strict=True)
     )
 
 
-def _free(known: SearchData, wanted: SearchRequest) -> tuple[tuple[Point, ...] | None, ...]:
-    span = (seconds(wanted.earliest), seconds(wanted.latest))
+def _free(data: SearchData, request: SearchRequest) -> tuple[tuple[Point, ...] | None, ...]:
+    span = (seconds(request.earliest), seconds(request.latest))
     return tuple(
-        None if demand is None else tuple(free_counts.points(demand.level(), span, wanted.points))
-        for demand in known.demands
+        None if demand is None else tuple(free_counts.points(demand.level(), span, request.points))
+        for demand in data.demands
     )
 
 

@@ -66,19 +66,19 @@ def uuid_of(text: str, what: str) -> UUID:
         raise InvalidInput(f"the id {text!r} of its {what} is no UUID") from None
 
 
-def _hosts(number: UUID, reservation: BlazarReservation, wanted: WantedHosts) -> ConvertedReservation:
-    matched = COUNT_RANGE.fullmatch(wanted.count_range)
+def _hosts(number: UUID, reservation: BlazarReservation, hosts: WantedHosts) -> ConvertedReservation:
+    matched = COUNT_RANGE.fullmatch(hosts.count_range)
     if matched is None:
-        raise InvalidInput(f"its reservation {number} has the count range {wanted.count_range!r}, not one like 1-2")
+        raise InvalidInput(f"its reservation {number} has the count range {hosts.count_range!r}, not one like 1-2")
     least = int(matched[1])
-    for text in (wanted.hypervisor_properties, wanted.resource_properties):
+    for text in (hosts.hypervisor_properties, hosts.resource_properties):
         requirements.parse(text)
     spec: dict[str, object] = {
         "min": least,
         "max": int(matched[2] or least),
-        "hypervisor_properties": wanted.hypervisor_properties,
-        "resource_properties": wanted.resource_properties,
-        "before_end": wanted.before_end if wanted.before_end in BEFORE_END else DEFAULT,
+        "hypervisor_properties": hosts.hypervisor_properties,
+        "resource_properties": hosts.resource_properties,
+        "before_end": hosts.before_end if hosts.before_end in BEFORE_END else DEFAULT,
         "on_end": TERMINATE,
         "grace_period": 0,
     }
@@ -92,8 +92,8 @@ def _hosts(number: UUID, reservation: BlazarReservation, wanted: WantedHosts) ->
     )
 
 
-def _servers(number: UUID, reservation: BlazarReservation, wanted: WantedServers) -> ConvertedReservation:
-    size, properties = Size(wanted.vcpus, wanted.memory_mb, wanted.disk_gb), wanted.resource_properties
+def _servers(number: UUID, reservation: BlazarReservation, servers: WantedServers) -> ConvertedReservation:
+    size, properties = Size(servers.vcpus, servers.memory_mb, servers.disk_gb), servers.resource_properties
     if reservation.resource_type == FLAVORS:
         size, properties = _flavor(properties)
     else:
@@ -102,13 +102,13 @@ def _servers(number: UUID, reservation: BlazarReservation, wanted: WantedServers
         "vcpus": size.vcpus,
         "memory_mb": size.memory_mb,
         "disk_gb": size.disk_gb,
-        "amount": wanted.amount,
-        "affinity": wanted.affinity,
+        "amount": servers.amount,
+        "affinity": servers.affinity,
         "resource_properties": properties,
         "on_end": TERMINATE,
         "grace_period": 0,
         "flavor_id": str(number),
-        "server_group_id": wanted.server_group_id,
+        "server_group_id": servers.server_group_id,
         "aggregate_id": None,
     }
     return ConvertedReservation(
@@ -117,7 +117,7 @@ def _servers(number: UUID, reservation: BlazarReservation, wanted: WantedServers
         spec,
         dict(Counter(reservation.hosts)),
         size=size,
-        missing=max(1, wanted.amount - len(reservation.hosts)) if reservation.missing_resources else 0,
+        missing=max(1, servers.amount - len(reservation.hosts)) if reservation.missing_resources else 0,
         changed=reservation.resources_changed,
     )
 
@@ -139,13 +139,13 @@ def _flavor(text: str) -> tuple[Size, str]:
     return demand_of(described).size, json.dumps(described, sort_keys=True)
 
 
-def _addresses(number: UUID, reservation: BlazarReservation, wanted: WantedAddresses) -> ConvertedReservation:
-    for address in wanted.required:
+def _addresses(number: UUID, reservation: BlazarReservation, addresses: WantedAddresses) -> ConvertedReservation:
+    for address in addresses.required:
         check_ipv4(address)
     spec: dict[str, object] = {
-        "network_id": wanted.network_id,
-        "amount": wanted.amount,
-        "required_floatingips": list(wanted.required),
+        "network_id": addresses.network_id,
+        "amount": addresses.amount,
+        "required_floatingips": list(addresses.required),
         "grace_period": 0,
     }
     return ConvertedReservation(number, reservation.resource_type, spec, addresses=reservation.addresses)

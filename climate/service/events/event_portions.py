@@ -99,19 +99,19 @@ class TogetherSteps:
 
     def _ask_once(
         self,
-        wanted: Sequence[Request],
+        requests: Sequence[Request],
         step_of: Callable[[Request], str],
         send: Callable[[Sequence[Request]], Sequence[Trouble | None]],
     ) -> list[Trouble | None]:
         owners = {run.token: run for run in self.runs}
-        intents = {one.token: _intent(owners[one.token], step_of(one)) for one in wanted}
-        mine = [one for one in wanted if not self.is_lost(owners[one.token].event.id)]
+        intents = {one.token: _intent(owners[one.token], step_of(one)) for one in requests}
+        mine = [one for one in requests if not self.is_lost(owners[one.token].event.id)]
         with alone(self.runs[0].climate.engine) as conn:
             states = cloud_actions.plan_together(conn, [intents[one.token] for one in mine]) if mine else {}
         ask = [one for one in mine if states.get(intents[one.token].event_id, "DONE") != "DONE"]
         answers = send(ask) if ask else ()
         outcomes: dict[int, Trouble | None] = {one.token: answer for one, answer in zip(ask, answers, strict=True)}
-        return [self._noted(intents[one.token], outcomes.get(one.token), states) for one in wanted]
+        return [self._noted(intents[one.token], outcomes.get(one.token), states) for one in requests]
 
     def _noted(self, intent: Intent, trouble: Trouble | None, states: Mapping[UUID, str]) -> Trouble | None:
         """Return the result of a request, and note its step as done if there is no trouble."""

@@ -265,15 +265,15 @@ def _recorded(conn: Connection, begun: Run, done: Sequence[str], outcome: Outcom
     return facts
 
 
-def write(conn: Connection, climate: Climate, happened: Sequence[RunEffect], now: datetime) -> None:
+def write(conn: Connection, climate: Climate, effects: Sequence[RunEffect], now: datetime) -> None:
     """Record results of events and their consequences: moves of hosts, notifications, and the next due time.
 
     The leases are locked, each occurs once, and their claims are released.
     """
-    author = system(happened[0].run.worker)
+    author = system(effects[0].run.worker)
     # These facts come from the results only, not from rows, so the journal need not be folded for them.
-    after = leases.record_many(conn, author, [(one.lease, one.facts) for one in happened])
-    transitions = [Transition(one.lease, lease, now, one.run.token) for one, lease in zip(happened, after, strict=True)]
+    after = leases.record_many(conn, author, [(one.lease, one.facts) for one in effects])
+    transitions = [Transition(one.lease, lease, now, one.run.token) for one, lease in zip(effects, after, strict=True)]
     moved = lease_transitions.follow_all(conn, climate, author, transitions)
     notices = [
         notice

@@ -36,29 +36,29 @@ class ClearRequest:
     """Leases that this transaction has locked."""
 
 
-def lock_leases(conn: Connection, wanted: Iterable[Window]) -> frozenset[UUID]:
+def lock_leases(conn: Connection, windows: Iterable[Window]) -> frozenset[UUID]:
     """Lock all leases that overlap these windows, before the first host is locked; return their ids."""
-    held = {lease_id for window in wanted for lease_id in health.holding(conn, window.host, window.during)}
+    held = {lease_id for window in windows for lease_id in health.holding(conn, window.host, window.during)}
     return frozenset(locks.lock_leases(conn, held))
 
 
-def clear(conn: Connection, climate: Climate, wanted: ClearRequest) -> tuple[Outcome, ...]:
+def clear(conn: Connection, climate: Climate, request: ClearRequest) -> tuple[Outcome, ...]:
     """Clear the host for the window and lock its row; otherwise raise Conflict with the leases that hold it.
 
     The leases that `lock_leases` returns must be locked before; Busy is raised for others. Every allocation of a
     host locks its row first, so none can be added in between.
     """
-    window, force, now = wanted.window, wanted.force, wanted.now
+    window, force, now = request.window, request.force, request.now
     locks.hosts_alone(conn)
     result = health.holding(conn, window.host, window.during)
     outcomes: tuple[Outcome, ...] = ()
     if result and force:
-        if not wanted.locked.issuperset(result):
+        if not request.locked.issuperset(result):
             raise Busy("The host is being allocated right now; try again shortly")
         held = list(leases.get_many(conn, sorted(result)).values())
         _refuse_unmovable(window, held, now)
         gone = frozenset({window.host})
-        cases = [Case(one, now, wanted.author, WHY, given_up=gone, without=wanted.without) for one in held]
+        cases = [Case(one, now, request.author, WHY, given_up=gone, without=request.without) for one in held]
         outcomes = tuple(reallocate_hosts(conn, climate, case) for case in cases)
     pool_membership.get(conn, window.host, lock=True)
     left = health.holding(conn, window.host, window.during)

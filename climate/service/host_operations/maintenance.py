@@ -100,12 +100,12 @@ def _window(caller: Caller, order: Order, place: HostPlace, now: datetime) -> Wi
     return replace(window, move_servers=order.move_servers)
 
 
-def _planned(conn: Connection, climate: Climate, order: Order, wanted: ClearRequest) -> Planned:
-    window, moved = wanted.window, clear(conn, climate, wanted)
+def _planned(conn: Connection, climate: Climate, order: Order, request: ClearRequest) -> Planned:
+    window, moved = request.window, clear(conn, climate, request)
     if not moved:  # otherwise its lease released it
         _refuse_moved(order, pool_membership.get(conn, window.host, lock=True))
-    maintenance.add(conn, wanted.author, window)
-    delivery.notify(conn, wanted.now, _notice(window, f"is in maintenance {when(window.during)}"))
+    maintenance.add(conn, request.author, window)
+    delivery.notify(conn, request.now, _notice(window, f"is in maintenance {when(window.during)}"))
     return Planned(window, moved)
 
 
@@ -153,9 +153,9 @@ def _change_window(conn: Connection, climate: Climate, caller: Caller, window_id
     return Planned(after, moved)
 
 
-def _cleared(conn: Connection, climate: Climate, wanted: ClearRequest) -> tuple[Outcome, ...]:
-    locked = lock_leases(conn, [wanted.window]) if wanted.force else frozenset()
-    return clear(conn, climate, replace(wanted, locked=locked))
+def _cleared(conn: Connection, climate: Climate, request: ClearRequest) -> tuple[Outcome, ...]:
+    locked = lock_leases(conn, [request.window]) if request.force else frozenset()
+    return clear(conn, climate, replace(request, locked=locked))
 
 
 def end(climate: Climate, caller: Caller, window_id: UUID, *, dry_run: bool = False) -> Window:
@@ -209,10 +209,10 @@ def _read_history(conn: Connection, window_id: UUID) -> list[Entry]:
     return journal.read(conn, maintenance.get(conn, window_id).id)
 
 
-def listed(climate: Climate, caller: Caller, wanted: WindowFilter) -> list[Window]:
+def listed(climate: Climate, caller: Caller, filters: WindowFilter) -> list[Window]:
     """Return windows in one statement, in the order of creation."""
     require(caller, "maintenances:get")
-    return run(climate, maintenance.listed, wanted)
+    return run(climate, maintenance.listed, filters)
 
 
 def _open(conn: Connection, window_id: UUID) -> Window:

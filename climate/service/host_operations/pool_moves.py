@@ -115,12 +115,12 @@ def _refuse_unknown(unknown: Sequence[str]) -> None:
         raise NotFound(f"No host {', '.join(repr(name[:80]) for name in unknown[:MOST_TOLD])}{more} is registered")
 
 
-def _empty_out(climate: Climate, asked: MoveRequest, dry_run: bool) -> None:
+def _empty_out(climate: Climate, request: MoveRequest, dry_run: bool) -> None:
     """Have the cloud add the hosts to its reservation pool; raise Conflict if one has servers."""
-    for place in asked.moving:
+    for place in request.moving:
         try:
             with shortages.of_the_cloud():
-                _see_empty(climate, place) if dry_run else climate.cloud.place(place.name, FREEPOOL, asked.token)
+                _see_empty(climate, place) if dry_run else climate.cloud.place(place.name, FREEPOOL, request.token)
         except NotYet as error:
             raise Conflict(
                 f"Host {place.name} cannot go to the pool {Pool.RESERVATION} yet: {error}; from the pool"
@@ -135,79 +135,79 @@ def _see_empty(climate: Climate, place: HostPlace) -> None:
         raise NotYet(f"{len(servers)} servers are still on {place.name}")
 
 
-def _put_back(climate: Climate, asked: MoveRequest) -> None:
+def _put_back(climate: Climate, request: MoveRequest) -> None:
     """Undo the requests to the cloud; if that fails, the reconciliation does it."""
-    present = run(climate, pool_membership.of, asked.numbers)
+    present = run(climate, pool_membership.of, request.numbers)
     for place in present.values():
         try:
-            climate.cloud.place(place.name, reconcile.wanted(place), asked.token)
+            climate.cloud.place(place.name, reconcile.wanted(place), request.token)
         except (CloudError, NotYet, Fenced) as error:
             log.warning("host move not undone", host=place.name, pool=place.pool, error=str(error))
 
 
-def _record(conn: Connection, climate: Climate, asked: MoveRequest) -> tuple[list[Moved], list[HostPlace]]:
+def _record(conn: Connection, climate: Climate, request: MoveRequest) -> tuple[list[Moved], list[HostPlace]]:
     """Record the moves, and the allocations that leases lost.
 
     Locks in the engine's order: leases, pool lock, hosts. Every allocation locks the host's row first, so none
     can be added in between.
     """
     now = climate.now(conn)
-    if not asked.moving:
-        return [Moved(place, place) for place in asked.seen], []
-    move_checks.refuse_moved(asked.moving, pool_membership.of(conn, asked.numbers))
-    lost = move_checks.lost_by(conn, asked)
-    move_checks.refuse(asked, lost)
-    move_checks.refuse_busy(conn, asked.numbers)
-    dropped = _taken_out(conn, climate, asked, lost)
-    locked = _lock(conn, asked, dropped)
-    changes = [(place, [checked(place, _fact(asked, place, now))]) for place in locked.values()]
-    after = {place.host: place for place in pool_membership.record(conn, asked.caller, changes)}
-    cleaning.free(conn, [place.host for place in asked.moving if place.pool is Pool.CLEANING])
+    if not request.moving:
+        return [Moved(place, place) for place in request.seen], []
+    move_checks.refuse_moved(request.moving, pool_membership.of(conn, request.numbers))
+    lost = move_checks.lost_by(conn, request)
+    move_checks.refuse(request, lost)
+    move_checks.refuse_busy(conn, request.numbers)
+    dropped = _taken_out(conn, climate, request, lost)
+    locked = _lock(conn, request, dropped)
+    changes = [(place, [checked(place, _fact(request, place, now))]) for place in locked.values()]
+    after = {place.host: place for place in pool_membership.record(conn, request.caller, changes)}
+    cleaning.free(conn, [place.host for place in request.moving if place.pool is Pool.CLEANING])
     event_claims.wake_rounds(conn)
     others = [place for number, place in dropped.items() if number not in after]
-    return [_moved(place, after.get(place.host, place), lost) for place in asked.seen], others
+    return [_moved(place, after.get(place.host, place), lost) for place in request.seen], others
 
 
 def _moved(before: HostPlace, after: HostPlace, lost: Sequence[Promise]) -> Moved:
     return Moved(before, after, [one for one in lost if one.host == before.host])
 
 
-def _lock(conn: Connection, asked: MoveRequest, dropped: Mapping[int, HostPlace]) -> Mapping[int, HostPlace]:
+def _lock(conn: Connection, request: MoveRequest, dropped: Mapping[int, HostPlace]) -> Mapping[int, HostPlace]:
     """Lock the hosts and check them again; `dropped`: the memberships of those that leases have just lost."""
-    locked = pool_membership.of(conn, asked.numbers, lock=True)
-    move_checks.refuse_moved([dropped.get(place.host, place) for place in asked.moving], locked)
-    left = move_checks.lost_by(conn, asked, locked)
-    move_checks.refuse(asked, left)
-    if left and asked.order.to is not Pool.FAILED:
+    locked = pool_membership.of(conn, request.numbers, lock=True)
+    move_checks.refuse_moved([dropped.get(place.host, place) for place in request.moving], locked)
+    left = move_checks.lost_by(conn, request, locked)
+    move_checks.refuse(request, left)
+    if left and request.order.to is not Pool.FAILED:
         raise Busy("A host is being allocated right now; try again shortly")
-    move_checks.refuse_maintained(conn, asked)
-    move_checks.refuse_cleaned(conn, asked)
-    if asked.order.to is Pool.MULTI_TENANT:
-        move_checks.refuse_asleep(conn, [locked[number] for number in asked.numbers])
+    move_checks.refuse_maintained(conn, request)
+    move_checks.refuse_cleaned(conn, request)
+    if request.order.to is Pool.MULTI_TENANT:
+        move_checks.refuse_asleep(conn, [locked[number] for number in request.numbers])
     tampering.refuse_places(conn, locked.values())
     return locked
 
 
-def _fact(asked: MoveRequest, place: HostPlace, now: datetime) -> HostMoved:
+def _fact(request: MoveRequest, place: HostPlace, now: datetime) -> HostMoved:
     """Return the fact of the move; a failed host keeps the reservation of its servers."""
-    traced = place.reservation_id if asked.order.to is Pool.FAILED else None
-    return HostMoved(now, asked.order.to, asked.order.reason or UNSAID, asked.token, traced)
+    traced = place.reservation_id if request.order.to is Pool.FAILED else None
+    return HostMoved(now, request.order.to, request.order.reason or UNSAID, request.token, traced)
 
 
 def _taken_out(
-    conn: Connection, climate: Climate, asked: MoveRequest, lost: Sequence[Promise]
+    conn: Connection, climate: Climate, request: MoveRequest, lost: Sequence[Promise]
 ) -> Mapping[int, HostPlace]:
     """Allocate other hosts to leases that lose some; return the hosts that were taken out of running ones.
 
     Leases keep failed hosts until they are healed.
     """
-    if not lost or asked.order.to is Pool.FAILED:
+    if not lost or request.order.to is Pool.FAILED:
         return {}
-    outcomes = _reallocate(conn, climate, asked, lost)
+    outcomes = _reallocate(conn, climate, request, lost)
     return {place.host: place for outcome in outcomes for place in outcome.moved}
 
 
-def _reallocate(conn: Connection, climate: Climate, asked: MoveRequest, lost: Sequence[Promise]) -> list[Outcome]:
+def _reallocate(conn: Connection, climate: Climate, request: MoveRequest, lost: Sequence[Promise]) -> list[Outcome]:
     """Allocate other hosts to the leases that lose theirs; raise Busy if a lease cannot be changed now."""
     by_lease: dict[UUID, set[int]] = {}
     for one in lost:
@@ -221,7 +221,7 @@ def _reallocate(conn: Connection, climate: Climate, asked: MoveRequest, lost: Se
         gone = frozenset(by_lease[lease.id])
         outcomes.append(
             reallocate_hosts(
-                conn, climate, Case(lease, now, asked.caller, WHY, given_up=gone, without=frozenset(asked.numbers))
+                conn, climate, Case(lease, now, request.caller, WHY, given_up=gone, without=frozenset(request.numbers))
             )
         )
     return outcomes
@@ -235,13 +235,13 @@ def _follow(climate: Climate, order: Order, done: Sequence[Moved], reallocated: 
         healing.heal_all(climate)
 
 
-def _maintain(climate: Climate, asked: MoveRequest, dry_run: bool) -> list[Moved]:
+def _maintain(climate: Climate, request: MoveRequest, dry_run: bool) -> list[Moved]:
     """Create a window for each host, from now on and without an end."""
-    lost = run(climate, move_checks.lost_by, asked)
-    reason, force = asked.order.reason or UNSAID, asked.order.force
-    wanted = [maintenance.Order(str(p.host), None, None, reason, force, p.version) for p in asked.moving]
-    maintenance.plan_all(climate, asked.caller, wanted, dry_run=dry_run)
+    lost = run(climate, move_checks.lost_by, request)
+    reason, force = request.order.reason or UNSAID, request.order.force
+    wanted = [maintenance.Order(str(p.host), None, None, reason, force, p.version) for p in request.moving]
+    maintenance.plan_all(climate, request.caller, wanted, dry_run=dry_run)
     if not dry_run:
         maintenance.run_round(climate)
-    after = run(climate, pool_membership.of, [place.host for place in asked.seen])
-    return [Moved(one, after[one.host], [of for of in lost if of.host == one.host]) for one in asked.seen]
+    after = run(climate, pool_membership.of, [place.host for place in request.seen])
+    return [Moved(one, after[one.host], [of for of in lost if of.host == one.host]) for one in request.seen]

@@ -57,7 +57,7 @@ def register(
     caller: Caller,
     name: str,
     extra: Mapping[str, str],
-    how: RegistrationOptions = RegistrationOptions(),
+    options: RegistrationOptions = RegistrationOptions(),
 ) -> Host:
     """Register a host of the cloud and add it to the reservation pool.
 
@@ -69,9 +69,9 @@ def register(
     require(caller, "oshosts:post")
     check_names(extra)
     host = _found(climate, name)
-    made = run(climate, _insert, climate, caller, host, extra, how, keep=not how.dry_run)
-    if not how.dry_run:
-        _enrol(climate, caller, made, how.key)
+    made = run(climate, _insert, climate, caller, host, extra, options, keep=not options.dry_run)
+    if not options.dry_run:
+        _enrol(climate, caller, made, options.key)
     return made
 
 
@@ -81,19 +81,19 @@ def _insert(
     caller: Caller,
     host: CloudHost,
     extra: Mapping[str, str],
-    how: RegistrationOptions,
+    options: RegistrationOptions,
 ) -> Host:
-    if how.key and (known := idempotency.earlier(conn, caller, how.key)):
+    if options.key and (known := idempotency.earlier(conn, caller, options.key)):
         return hosts.get(conn, int(known))
-    if host.servers and not how.drain:
+    if host.servers and not options.drain:
         raise Conflict(
             f"Servers [{host.servers}] found for host {host.name}: only an empty host can be registered,"
             " or with drain=true one that is emptied first"
         )
     now = climate.now(conn)
     made = _recorded(conn, caller, host, {**host.capabilities, **extra}, now)
-    if how.key:
-        idempotency.remember(conn, caller, how.key, str(made.id), now)
+    if options.key:
+        idempotency.remember(conn, caller, options.key, str(made.id), now)
     return made
 
 

@@ -53,21 +53,21 @@ class MoveRequest:
         return tuple(place.host for place in self.moving)
 
 
-def lost_by(conn: Connection, asked: MoveRequest, present: Mapping[int, HostPlace] | None = None) -> list[Promise]:
+def lost_by(conn: Connection, request: MoveRequest, present: Mapping[int, HostPlace] | None = None) -> list[Promise]:
     """Return the allocations that leases would lose; a move to the reservation pool only costs lent hosts."""
-    held = pools.held(conn, asked.numbers)
-    if asked.order.to is not Pool.RESERVATION:
+    held = pools.held(conn, request.numbers)
+    if request.order.to is not Pool.RESERVATION:
         return held
-    there = present or {place.host: place for place in asked.moving}
+    there = present or {place.host: place for place in request.moving}
     lent = {place.host: place.reservation_id for place in there.values() if place.pool is Pool.LENT}
     return [one for one in held if one.reservation_id == lent.get(one.host)]
 
 
-def refuse(asked: MoveRequest, lost: Sequence[Promise]) -> None:
+def refuse(request: MoveRequest, lost: Sequence[Promise]) -> None:
     """Raise LeasesInTheWay, unless nothing is lost or the request is forced."""
-    if not lost or asked.order.force:
+    if not lost or request.order.force:
         return
-    names = {place.host: place.name for place in asked.seen}
+    names = {place.host: place.name for place in request.seen}
     shown = [
         f"lease {one.lease_id} ({one.lease_name}, project {one.project_id}, from {one.start_date:%Y-%m-%d %H:%M:%S}"
         f" to {one.end_date:%Y-%m-%d %H:%M:%S} UTC) would lose host {names[one.host]}"
@@ -78,14 +78,14 @@ def refuse(asked: MoveRequest, lost: Sequence[Promise]) -> None:
     raise LeasesInTheWay(message, {"leases": [_detail(one, names[one.host]) for one in lost]})
 
 
-def refuse_plainly(conn: Connection, asked: MoveRequest) -> None:
+def refuse_plainly(conn: Connection, request: MoveRequest) -> None:
     """Refuse a move that is impossible already, before the cloud is asked."""
-    refuse(asked, lost_by(conn, asked))
-    refuse_busy(conn, asked.numbers)
-    refuse_maintained(conn, asked)
-    refuse_cleaned(conn, asked)
-    if asked.order.to is Pool.MULTI_TENANT:
-        refuse_asleep(conn, asked.moving)
+    refuse(request, lost_by(conn, request))
+    refuse_busy(conn, request.numbers)
+    refuse_maintained(conn, request)
+    refuse_cleaned(conn, request)
+    if request.order.to is Pool.MULTI_TENANT:
+        refuse_asleep(conn, request.moving)
 
 
 def _detail(lost: Promise, host: str) -> dict[str, str]:
@@ -115,25 +115,25 @@ def refuse_busy(conn: Connection, numbers: Collection[int]) -> None:
         raise Busy("The lease of a host is being started or ended right now; try again shortly")
 
 
-def refuse_maintained(conn: Connection, asked: MoveRequest) -> None:
+def refuse_maintained(conn: Connection, request: MoveRequest) -> None:
     """Raise Conflict for a host in maintenance: it leaves when that is over, or when it fails."""
-    worked_on = maintenance.active_on(conn, asked.numbers) if asked.order.to is not Pool.FAILED else frozenset()
+    worked_on = maintenance.active_on(conn, request.numbers) if request.order.to is not Pool.FAILED else frozenset()
     if worked_on:
-        message = ", ".join(place.name for place in asked.moving if place.host in worked_on)
+        message = ", ".join(place.name for place in request.moving if place.host in worked_on)
         raise Conflict(
             f"Hosts are in maintenance: {message}; end their maintenance windows, and they return automatically"
         )
 
 
-def refuse_cleaned(conn: Connection, asked: MoveRequest) -> None:
+def refuse_cleaned(conn: Connection, request: MoveRequest) -> None:
     """Raise Conflict if the cleaning hook may run on a host that others will use."""
-    suspects = [place.host for place in asked.moving if place.pool not in CLEANED_BEFORE]
-    if asked.order.to not in (Pool.RESERVATION, Pool.MULTI_TENANT) or not suspects:
+    suspects = [place.host for place in request.moving if place.pool not in CLEANED_BEFORE]
+    if request.order.to not in (Pool.RESERVATION, Pool.MULTI_TENANT) or not suspects:
         return
     runs = cleaning.alive(conn, suspects)
     result = [
         f"{place.name} (process {runs[place.host].pid} on {runs[place.host].worker})"
-        for place in asked.moving
+        for place in request.moving
         if place.host in runs
     ]
     if result:

@@ -91,25 +91,25 @@ class Timeline:
     """Number of all rows."""
 
 
-def read(climate: Climate, caller: Caller, wanted: TimelineWindow) -> Timeline:
+def read(climate: Climate, caller: Caller, window: TimelineWindow) -> Timeline:
     """Return a part of the calendar, in two statements, or four with the free count."""
     require(caller, "leases:get")
     viewer = None if caller.is_admin else caller.project_id
     with reading(climate.engine) as conn:
-        period = _period(wanted, wanted.start or climate.now(conn))
+        period = _period(window, window.start or climate.now(conn))
         known = [_as_shown(host, caller, climate.settings.lease_hosts) for host in timeline.visible(conn, viewer)]
-        ordered = _ordered([host for host in known if _is_wanted(host, wanted)], wanted.group)
-        page = ordered[wanted.cursor : wanted.cursor + wanted.limit]
+        ordered = _ordered([host for host in known if _is_wanted(host, window)], window.group)
+        page = ordered[window.cursor : window.cursor + window.limit]
         allocated = timeline.allocated(conn, [host.id for _, host in page], period, caller)
-        free, bookable = _free(conn, caller, period, wanted.points) if wanted.points else (None, 0)
+        free, bookable = _free(conn, caller, period, window.points) if window.points else (None, 0)
     of_host = {number: list(some) for number, some in groupby(allocated, lambda one: one.host)}
     rows = [Row(host, group, spans.spans(of_host.get(host.id, ()), viewer)) for group, host in page]
     groups = {group: len(list(some)) for group, some in groupby(ordered, lambda one: one[0])}
-    return Timeline(period, groups, rows, wanted.cursor, free, bookable, len(ordered))
+    return Timeline(period, groups, rows, window.cursor, free, bookable, len(ordered))
 
 
-def _period(wanted: TimelineWindow, start: datetime) -> Period:
-    end = wanted.end or start + USUAL
+def _period(window: TimelineWindow, start: datetime) -> Period:
+    end = window.end or start + USUAL
     if end <= start:
         raise InvalidInput("to must be later than from")
     if end - start > timedelta(days=MOST_DAYS):
@@ -125,9 +125,9 @@ def _as_shown(host: CalendarHost, caller: Caller, shown: str) -> CalendarHost:
     return replace(host, name=name, rack="")
 
 
-def _is_wanted(host: CalendarHost, wanted: TimelineWindow) -> bool:
-    chosen = not wanted.hosts or not wanted.hosts.isdisjoint((host.name, str(host.id)))
-    return chosen and wanted.search.casefold() in host.name.casefold()
+def _is_wanted(host: CalendarHost, window: TimelineWindow) -> bool:
+    chosen = not window.hosts or not window.hosts.isdisjoint((host.name, str(host.id)))
+    return chosen and window.search.casefold() in host.name.casefold()
 
 
 def _ordered(hosts: Sequence[CalendarHost], group: Grouping) -> list[tuple[str, CalendarHost]]:

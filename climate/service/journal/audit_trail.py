@@ -33,11 +33,11 @@ class ObjectChange(Protocol):
     def after(self) -> Mapping[str, object] | None: ...
 
 
-def listed(climate: Climate, caller: Caller, wanted: AuditQuery) -> list[AuditEntry]:
+def listed(climate: Climate, caller: Caller, query: AuditQuery) -> list[AuditEntry]:
     """Return changes of limits, pools, hosts, users and so on, newest first."""
     require(caller, "audit:get")
     with reading(climate.engine) as conn:
-        return audit_trail.listed(conn, wanted)
+        return audit_trail.listed(conn, query)
 
 
 def record(conn: Connection, caller: Caller, at: datetime, change: ObjectChange) -> None:

@@ -126,8 +126,8 @@ def _sync(climate: Climate, lease: Lease, reservation: Reservation) -> None:
             raise CloudError(f"a child does not give its part the new end yet ({answer.reason})")
 
 
-def _differs(seen: PartLease | None, end: datetime) -> bool:
-    return seen is not None and not seen.is_over and seen.end != end
+def _differs(lease: PartLease | None, end: datetime) -> bool:
+    return lease is not None and not lease.is_over and lease.end != end
 
 
 def _read_leases(climate: Climate, lease: Lease, parts: Sequence[Part]) -> dict[UUID, PartLease | None]:

@@ -77,69 +77,69 @@ Beside = Callable[[Ask, Sequence[T]], Ask]
 """Returns a request beside the results for other reservations."""
 
 
-def allocate(conn: Connection, wanted: Sequence[AllocationRequest[T]], beside: Beside[T]) -> list[T]:
+def allocate(conn: Connection, requests: Sequence[AllocationRequest[T]], beside: Beside[T]) -> list[T]:
     """Return the results in the order of the reservations.
 
     Raise TryPatiently where the requests are not patient, and otherwise Unmatchable or the refusal of a single one.
     """
-    asked = [place for place, one in enumerate(wanted) if one.settled is None]
-    movable = [place for place, one in enumerate(wanted) if one.settled is None or not one.settled.firm]
-    if len(movable) < 2 or not any(wanted[place].ask.patient for place in asked):
-        return _in_turn(conn, wanted, beside)
+    asked = [place for place, one in enumerate(requests) if one.settled is None]
+    movable = [place for place, one in enumerate(requests) if one.settled is None or not one.settled.firm]
+    if len(movable) < 2 or not any(requests[place].ask.patient for place in asked):
+        return _in_turn(conn, requests, beside)
     try:
-        return _together(conn, wanted, beside, asked)
+        return _together(conn, requests, beside, asked)
     except (*SHORTAGES, Unmatchable):
-        results = _or_none(conn, wanted, beside, movable) if movable != asked else None
+        results = _or_none(conn, requests, beside, movable) if movable != asked else None
         if results is None:
             raise
         return results
 
 
 def _or_none(
-    conn: Connection, wanted: Sequence[AllocationRequest[T]], beside: Beside[T], asked: Sequence[int]
+    conn: Connection, requests: Sequence[AllocationRequest[T]], beside: Beside[T], asked: Sequence[int]
 ) -> list[T] | None:
     try:
-        return _together(conn, wanted, beside, asked)
+        return _together(conn, requests, beside, asked)
     except (*SHORTAGES, Unmatchable):
         return None
 
 
-def _in_turn(conn: Connection, wanted: Sequence[AllocationRequest[T]], beside: Beside[T]) -> list[T]:
+def _in_turn(conn: Connection, requests: Sequence[AllocationRequest[T]], beside: Beside[T]) -> list[T]:
     """Return the results, each beside those before it."""
     results: list[T] = []
-    for one in wanted:
+    for one in requests:
         if one.settled is not None:
             results.append(one.settled.result)
             continue
         try:
             results.append(one.result(one.plugin().reserve(conn, beside(one.ask, results))))
         except SHORTAGES:
-            if one.ask.patient or len(wanted) == 1:
+            if one.ask.patient or len(requests) == 1:
                 raise
             raise TryPatiently() from None  # the reservations before it may have what only this one could have
     return results
 
 
 def _together(
-    conn: Connection, wanted: Sequence[AllocationRequest[T]], beside: Beside[T], asked: Sequence[int]
+    conn: Connection, requests: Sequence[AllocationRequest[T]], beside: Beside[T], asked: Sequence[int]
 ) -> list[T]:
     """Return the results, of which those in `asked` are chosen together. Plugins that offer nothing choose first."""
-    results = _settled_results(wanted, asked)
+    results = _settled_results(requests, asked)
     for place in asked:
-        one, ask = wanted[place], beside(wanted[place].ask, list(results.values()))
+        one, ask = requests[place], beside(requests[place].ask, list(results.values()))
         if offer_of(conn, one.plugin(), ask) is None:
             results[place] = one.result(one.plugin().reserve(conn, ask))
     locks.hosts_alone(conn)
-    chosen = {place: wanted[place] for place in asked if place not in results}
+    chosen = {place: requests[place] for place in asked if place not in results}
     by_kind = _offers(conn, chosen, lambda ask: beside(ask, list(results.values())))
     for kind in sorted(by_kind, key=lambda kind: (kind != HOSTS, kind)):  # docs/locks.md: hosts before the others
         for place, allocation in _settled(conn, by_kind[kind]).items():
-            results[place] = wanted[place].result(allocation)
-    return [results[place] for place in range(len(wanted))]
+            results[place] = requests[place].result(allocation)
+    return [results[place] for place in range(len(requests))]
 
 
-def _settled_results(wanted: Sequence[AllocationRequest[T]], asked: Sequence[int]) -> dict[int, T]:
-    return {index: one.settled.result for index, one in enumerate(wanted) if one.settled and index not in asked}
+def _settled_results(requests: Sequence[AllocationRequest[T]], asked: Sequence[int]) -> dict[int, T]:
+    return {index: one.settled.result for index, one in enumerate(requests) if one.settled and index not in asked}
 
 
 def _offers(
@@ -179,14 +179,14 @@ def _settled(conn: Connection, offers: Sequence[tuple[int, ResourcePlugin, Ask, 
     raise Busy("The hosts are being booked by others right now; try again shortly")
 
 
-def as_many_as_possible(conn: Connection, asked: Sequence[tuple[ResourcePlugin, Ask]]) -> list[Allocation] | None:
+def as_many_as_possible(conn: Connection, asks: Sequence[tuple[ResourcePlugin, Ask]]) -> list[Allocation] | None:
     """Return allocations of what existing reservations hold, and of as many more whole hosts as possible.
 
     Slots are allocated in full. Return None if a plugin offers nothing, or if that is not possible.
     """
-    together = frozenset(ask.reservation_id for _, ask in asked)
+    together = frozenset(ask.reservation_id for _, ask in asks)
     offers = []
-    for index, (plugin, ask) in enumerate(asked):
+    for index, (plugin, ask) in enumerate(asks):
         wanted = replace(ask, together=together)
         offer = offer_of(conn, plugin, wanted)
         if offer is None or offer.kind != HOSTS:
@@ -196,7 +196,7 @@ def as_many_as_possible(conn: Connection, asked: Sequence[tuple[ResourcePlugin, 
         found = _settled(conn, offers)
     except (*SHORTAGES, TooComplex, Unmatchable):
         return None
-    return [found[index] for index in range(len(asked))]
+    return [found[index] for index in range(len(asks))]
 
 
 def _no_least(read: Callable[[Connection], Candidates], conn: Connection) -> Candidates:

@@ -117,14 +117,14 @@ def _note(conn: Connection, news: Mapping[UUID, int], stale: set[UUID]) -> None:
     lease_pools.forget(conn, stale)
 
 
-def _lacks(climate: Climate, one: PooledReservation, seen: LeasePool | None) -> Mapping[str, str] | None:
+def _lacks(climate: Climate, one: PooledReservation, pool: LeasePool | None) -> Mapping[str, str] | None:
     """Return the metadata that its aggregate lacks; None if it is complete or has hosts."""
-    if not one.pending or (seen is not None and seen.wanted is None):
+    if not one.pending or (pool is not None and pool.wanted is None):
         return None
     if not isinstance(one.spec, dict):
         raise UnreadableLease(one.lease_id)
     wish = _metadata(climate, one.lease_id, one.resource_type, one.spec, one.period)
-    return wish if seen is None or seen.wanted != wish else None
+    return wish if pool is None or pool.wanted != wish else None
 
 
 def _promised(climate: Climate, wishes: Mapping[UUID, Mapping[str, str]]) -> dict[UUID, int]:

@@ -171,20 +171,25 @@ def begin(conn: Connection, climate: Climate, caller: Caller, gate: Gate, *, hol
 
 
 def place(
-    conn: Connection, climate: Climate, terms: Terms, order: Order, asked: Sequence[planning.Requested], patient: bool
+    conn: Connection,
+    climate: Climate,
+    terms: Terms,
+    order: Order,
+    requested: Sequence[planning.Requested],
+    patient: bool,
 ) -> Lease:
     """Allocate and record one lease. A refusal is raised before anything of it is written."""
     grant, now = terms.grant, terms.now
     period = period_of(order, now, climate)
     soon = host_power_on.is_soon(climate.settings, period, now)
-    grace = planning.longest_grace(terms.agreed, asked)
+    grace = planning.longest_grace(terms.agreed, requested)
     ask = Ask(
         {}, period, grant.caller, climate.settings, patient=patient, terms=terms.agreed, grace_of_lease=grace, soon=soon
     )
     losers = _losers(conn, terms, ask.window)
     if losers:
         ask = replace(ask, giving_way=lease_shortening.reservations(losers))
-    planned = planning.reserve(conn, asked, ask, grant.gate.liked)
+    planned = planning.reserve(conn, requested, ask, grant.gate.liked)
     if terms.turn is Turn.FIRST:
         second_try.refuse_fewer(conn, ask.window, ((r.spec, r.holds) for r in planned if _is_ordinary_here(r)))
     fact = created(grant.caller, order, _times(conn, climate, order, period, now, planned), now, planned)
@@ -308,21 +313,21 @@ def _read(conn: Connection, climate: Climate, caller: Caller, lease_id: UUID, at
     return lease_pools.identified(conn, lease)
 
 
-def listed(climate: Climate, caller: Caller, wanted: Listing) -> list[Lease]:
+def listed(climate: Climate, caller: Caller, listing: Listing) -> list[Lease]:
     """Return the leases of `rows` without the unreadable ones, for callers that show no list."""
-    return [one for one in rows(climate, caller, wanted) if isinstance(one, Lease)]
+    return [one for one in rows(climate, caller, listing) if isinstance(one, Lease)]
 
 
-def rows(climate: Climate, caller: Caller, wanted: Listing) -> list[ReadLease]:
+def rows(climate: Climate, caller: Caller, listing: Listing) -> list[ReadLease]:
     """Return the project's leases, or all for an admin; oldest first. Without a project also those that are shared.
 
     The error of a lease that this release cannot read stands in its place, so that a page has its length and its end.
     """
     require(caller, "leases:get")
     if not caller.is_admin:
-        own = {"reader": caller} if wanted.project_id is None else {"project_id": caller.project_id}
-        wanted = replace(wanted, **own)
-    found = run(climate, leases.listed, wanted)
+        own = {"reader": caller} if listing.project_id is None else {"project_id": caller.project_id}
+        listing = replace(listing, **own)
+    found = run(climate, leases.listed, listing)
     known = leases.readable(found)
     return [access.seen(caller, known[one.id]) if isinstance(one, Lease) else one for one in found]
 

@@ -65,28 +65,30 @@ def requested(
     return result
 
 
-def checked(climate: Climate, caller: Caller, asked: Sequence[Requested], until: datetime) -> list[Requested]:
+def checked(climate: Climate, caller: Caller, requested: Sequence[Requested], until: datetime) -> list[Requested]:
     """Return the reservations with data from the cloud. Call it before any transaction, because the cloud may be slow.
 
     The answer does not depend on exact times.
     """
     nominal = Period(until - timedelta(seconds=1), until)
     known = []
-    for item in asked:
+    for item in requested:
         with shortages.of_the_cloud():
             result = item.plugin.check(climate.cloud, Ask(item.spec, nominal, caller, climate.settings))
         known.append(replace(item, spec={**item.spec, **(result or {})}))
     return known
 
 
-def under(ask: Ask, agreed: Mapping[str, object], asked: Sequence[Requested]) -> Ask:
+def under(ask: Ask, agreed: Mapping[str, object], requested: Sequence[Requested]) -> Ask:
     """Return the request under the terms of the pool: the lease has the longest grace time of its reservations."""
-    return replace(ask, terms=agreed, grace_of_lease=longest_grace(agreed, asked))
+    return replace(ask, terms=agreed, grace_of_lease=longest_grace(agreed, requested))
 
 
-def longest_grace(agreed: Mapping[str, object], asked: Sequence[Requested]) -> timedelta:
+def longest_grace(agreed: Mapping[str, object], requested: Sequence[Requested]) -> timedelta:
     """Return the longest grace time of the reservations of a lease under the terms of the pool."""
-    return event_transitions.grace([{**agreed, **item.spec} for item in asked if _knows_grace(item.plugin.spec_schema)])
+    return event_transitions.grace(
+        [{**agreed, **item.spec} for item in requested if _knows_grace(item.plugin.spec_schema)]
+    )
 
 
 @cache
@@ -95,7 +97,7 @@ def _knows_grace(schema: type[Schema]) -> bool:
 
 
 def reserve(
-    conn: Connection, asked: Sequence[Requested], common: Ask, liked: Callable[[int], tuple[int, ...]]
+    conn: Connection, requested: Sequence[Requested], common: Ask, liked: Callable[[int], tuple[int, ...]]
 ) -> tuple[PlannedReservation, ...]:
     """Allocate all reservations of a new lease: in turn if that succeeds at once, otherwise together.
 
@@ -103,7 +105,7 @@ def reserve(
     """
 
     def wanted(index: int) -> AllocationRequest[PlannedReservation]:
-        item = asked[index]
+        item = requested[index]
         own_id = item.id or time_ordered_id()
         ask, split = replace(common, new_id=own_id, liked=liked(index), spec=item.spec), item.split
         if split and not split.hosts:
@@ -113,7 +115,7 @@ def reserve(
         here_only = here(ask, split.hosts) if split else ask
         return AllocationRequest(lambda: item.plugin, here_only, partial(_planned, item, ask))
 
-    return tuple(joint_allocation.allocate(conn, [wanted(index) for index in range(len(asked))], _beside))
+    return tuple(joint_allocation.allocate(conn, [wanted(index) for index in range(len(requested))], _beside))
 
 
 def _beside(ask: Ask, planned: Sequence[PlannedReservation]) -> Ask:

@@ -72,26 +72,26 @@ def of_the_cloud() -> Iterator[None]:
         raise Unavailable(f"The cloud cannot do this now: {error}") from error
 
 
-def _message(shortage: Shortage, wanted: HostRequest) -> str:
+def _message(shortage: Shortage, request: HostRequest) -> str:
     message = (
-        f"Not enough hosts available: {wanted.least} wanted, {shortage.matching} match, {shortage.free} of them free"
+        f"Not enough hosts available: {request.least} wanted, {shortage.matching} match, {shortage.free} of them free"
     )
-    if shortage.matching < wanted.least:
+    if shortage.matching < request.least:
         return message
     if shortage.fits_from is None:
         return f"{message}; no later start is known to fit"
     return f"{message}; it would fit from {shortage.fits_from.start:%Y-%m-%d %H:%M:%S} UTC"
 
 
-def _say_of_room(left: shared_capacity.Shortage, wanted: shared_capacity.CapacityRequest) -> str:
-    order, size = wanted.order, wanted.order.size
+def _say_of_room(left: shared_capacity.Shortage, request: shared_capacity.CapacityRequest) -> str:
+    order, size = request.order, request.order.size
     where = "" if order.affinity is None else " on one host" if order.affinity else ", each on another host"
     message = (
         f"Not enough hosts available: room for {order.amount} servers of {size.vcpus} VCPUs, {size.memory_mb} MB and "
         f"{size.disk_gb} GB wanted{where}, {left.matching} hosts match, and {left.fitting} fit on them"
     )
     if left.lasts_until is not None:
-        last = left.lasts_until - wanted.grace
+        last = left.lasts_until - request.grace
         return f"{message}; what is in use can last until {last:%Y-%m-%d %H:%M:%S} UTC at most"
     if order.kept:
         return message
@@ -100,29 +100,29 @@ def _say_of_room(left: shared_capacity.Shortage, wanted: shared_capacity.Capacit
     return f"{message}; it would fit from {left.fits_from:%Y-%m-%d %H:%M:%S} UTC"
 
 
-def _say_of_addresses(shortage: Shortage, missing: tuple[str, ...], wanted: floating_ips.AddressRequest) -> str:
+def _say_of_addresses(shortage: Shortage, missing: tuple[str, ...], request: floating_ips.AddressRequest) -> str:
     message = (
-        f"Not enough floating IPs available: {wanted.amount} wanted, {shortage.matching} of network "
-        f"{wanted.network_id} can be reserved, {shortage.free} of them free"
+        f"Not enough floating IPs available: {request.amount} wanted, {shortage.matching} of network "
+        f"{request.network_id} can be reserved, {shortage.free} of them free"
     )
     if missing:
         return f"{message}; unavailable are {', '.join(missing)}"
-    if wanted.must:
+    if request.must:
         return f"{message}; those of this lease may be promised to another"
-    if shortage.matching < wanted.amount:
+    if shortage.matching < request.amount:
         return message
     if shortage.fits_from is None:
         return f"{message}; no later start is known to fit"
     return f"{message}; it would fit from {shortage.fits_from.start:%Y-%m-%d %H:%M:%S} UTC"
 
 
-def _say_of_amounts(shortage: inventories.Shortage, wanted: inventories.AmountRequest) -> str:
-    volumes = "1 volume" if wanted.pieces == 1 else f"{wanted.pieces} volumes of {wanted.piece} GB each"
+def _say_of_amounts(shortage: inventories.Shortage, request: inventories.AmountRequest) -> str:
+    volumes = "1 volume" if request.pieces == 1 else f"{request.pieces} volumes of {request.piece} GB each"
     message = (
-        f"Not enough storage available: {wanted.piece * wanted.pieces} GB of class {wanted.resource_class} wanted in "
-        f"{volumes}, {shortage.total} GB can be reserved, {shortage.free} GB of them free"
+        f"Not enough storage available: {request.piece * request.pieces} GB of class {request.resource_class} wanted "
+        f"in {volumes}, {shortage.total} GB can be reserved, {shortage.free} GB of them free"
     )
-    if wanted.must:
+    if request.must:
         return f"{message}; volumes of this lease cannot move"
     if shortage.fits_from is None:
         return f"{message}; no later start is known to fit"

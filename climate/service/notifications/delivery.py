@@ -53,13 +53,13 @@ def notify_now(conn: Connection, climate: Climate, *notices: Notice) -> None:
     notifications.add(conn, climate.now(conn), notices)
 
 
-def listed(climate: Climate, caller: Caller, wanted: Listing) -> list[Kept]:
+def listed(climate: Climate, caller: Caller, listing: Listing) -> list[Kept]:
     """Return the notifications to the caller's project, oldest first; all of them for an admin.
 
     Those about leases that are shared with the caller are among them.
     """
     require(caller, "notices:get")
-    narrowed = wanted if caller.is_admin else replace(wanted, project_id=caller.project_id, user_id=caller.user_id)
+    narrowed = listing if caller.is_admin else replace(listing, project_id=caller.project_id, user_id=caller.user_id)
     return run(climate, notifications.listed, narrowed)
 
 

@@ -139,7 +139,7 @@ class ManualRequest:
         return ON if self.on else OFF
 
 
-def switch(climate: Climate, caller: Caller, host_id: str, wanted: ManualRequest, *, dry_run: bool = False) -> Powered:
+def switch(climate: Climate, caller: Caller, host_id: str, request: ManualRequest, *, dry_run: bool = False) -> Powered:
     """Request to switch a host; the plan may switch it again after its minimum time.
 
     Raises Conflict if it is in use, is switching the other way, or its power supply refuses. Raises Unavailable
@@ -148,30 +148,30 @@ def switch(climate: Climate, caller: Caller, host_id: str, wanted: ManualRequest
     require(caller, "power:switch")
     result = get_for(climate, host_id)
     servers = 0
-    if not wanted.on and not wanted.force:
+    if not request.on and not request.force:
         with shortages.of_the_cloud():
             servers = len(climate.cloud.servers_on(result.place.name))
-    job = run(climate, _begin_switch, climate, host_id, wanted, servers, keep=not dry_run)
+    job = run(climate, _begin_switch, climate, host_id, request, servers, keep=not dry_run)
     if dry_run:
         return _powered(climate, job.place, job.supply)
     for seen in switching.carry_out(climate, [job]):
         if seen.error:
             _withdraw(climate, seen.job)
             refusal = Conflict if seen.refused else Unavailable
-            raise refusal(f"Host {job.place.name} cannot be switched {wanted.state}: {seen.error}")
+            raise refusal(f"Host {job.place.name} cannot be switched {request.state}: {seen.error}")
     return get_for(climate, host_id)
 
 
-def _begin_switch(conn: Connection, climate: Climate, host_id: str, wanted: ManualRequest, servers: int) -> Job:
+def _begin_switch(conn: Connection, climate: Climate, host_id: str, request: ManualRequest, servers: int) -> Job:
     now_found = _get(conn, climate, host_id, lock=True)
     place, supply = now_found.place, now_found.supply
     need, now = power.needs(conn, [place.host]).get(place.host), climate.now(conn)
-    if not wanted.on and not wanted.force:
+    if not request.on and not request.force:
         _refuse_in_use(climate, place, servers, need, now)
-    if wanted.on and switching.is_going(place, supply) and not wanted.force:
+    if request.on and switching.is_going(place, supply) and not request.force:
         raise Conflict(f"Host {place.name} is being switched off: it can be switched on when it is off")
-    power.wish(conn, {place.host: wanted.state}, now)
-    return Job(place, power.of(conn, [place.host])[place.host], wanted.state, wanted.hard)
+    power.wish(conn, {place.host: request.state}, now)
+    return Job(place, power.of(conn, [place.host])[place.host], request.state, request.hard)
 
 
 def _refuse_in_use(climate: Climate, place: HostPlace, servers: int, need: datetime | None, now: datetime) -> None:

@@ -109,9 +109,9 @@ def carry_out(climate: Climate, jobs: Sequence[Job]) -> list[JobResult]:
     return results
 
 
-def _word(climate: Climate, seen: Iterable[JobResult]) -> Word | None:
+def _word(climate: Climate, results: Iterable[JobResult]) -> Word | None:
     """Return the cloud's report on its hosts, if needed; None if it does not answer."""
-    if not any(one.state == ON and not one.job.place.on for one in seen):
+    if not any(one.state == ON and not one.job.place.on for one in results):
         return {}
     try:
         return climate.cloud.health()
@@ -203,16 +203,16 @@ def _judged(
     return turns
 
 
-def _glance(place: HostPlace, seen: JobResult, used: bool, word: Word | None) -> PowerObservation:
-    supply = seen.job.supply
+def _glance(place: HostPlace, result: JobResult, used: bool, word: Word | None) -> PowerObservation:
+    supply = result.job.supply
     return PowerObservation(
         on=place.on,
         since=supply.since,
         wanted=supply.wanted,
         wanted_at=supply.wanted_at,
-        state=seen.state or "",
+        state=result.state or "",
         well=None if word is None else place.name in word and word[place.name] is None,
-        refused=seen.refused,
+        refused=result.refused,
         idle=place.pool is Pool.RESERVATION and not used,
     )
 

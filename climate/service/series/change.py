@@ -70,15 +70,15 @@ class _Request:
     turn: Turn = Turn.ONLY
 
 
-def listed(climate: Climate, caller: Caller, wanted: SeriesListing) -> list[tuple[Series, int]]:
+def listed(climate: Climate, caller: Caller, listing: SeriesListing) -> list[tuple[Series, int]]:
     """Return the project's series with the number of their leases, or all for an admin; oldest first."""
     require(caller, "leases:get")
     own = scope(caller)
-    return run(climate, _listed, wanted if own is None else replace(wanted, project_id=own))
+    return run(climate, _listed, listing if own is None else replace(listing, project_id=own))
 
 
-def _listed(conn: Connection, wanted: SeriesListing) -> list[tuple[Series, int]]:
-    found = stored.listed(conn, wanted)
+def _listed(conn: Connection, listing: SeriesListing) -> list[tuple[Series, int]]:
+    found = stored.listed(conn, listing)
     counts = stored.counts(conn, [one.id for one in found])
     return [(one, counts.get(one.id, 0)) for one in found]
 

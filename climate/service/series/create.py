@@ -81,7 +81,7 @@ class _Request:
 
 
 def create(
-    climate: Climate, caller: Caller, wanted: SeriesOrder, key: Key | None = None, *, dry_run: bool = False
+    climate: Climate, caller: Caller, order: SeriesOrder, key: Key | None = None, *, dry_run: bool = False
 ) -> Outcome:
     """Create the leases of a series, all of them or those that fit, or none at all.
 
@@ -92,10 +92,10 @@ def create(
     require(caller, "leases:post")
     if key and (known := run(climate, _earlier, caller, key)):
         return known
-    request = _read(climate, caller, wanted, key, dry_run=dry_run)
+    request = _read(climate, caller, order, key, dry_run=dry_run)
     outcome = _twice(climate, request)
     occurrences = outcome.occurrences if dry_run else [_announced(climate, one) for one in outcome.occurrences]
-    return replace(outcome, occurrences=suggested(climate, caller, wanted.order, occurrences))
+    return replace(outcome, occurrences=suggested(climate, caller, order.order, occurrences))
 
 
 def _twice(climate: Climate, request: _Request) -> Outcome:

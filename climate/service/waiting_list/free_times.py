@@ -63,11 +63,13 @@ def owner(project_id: str, user_id: str) -> Caller:
 
 
 def _demands(
-    conn: Connection, climate: Climate, caller: Caller, asked: Sequence[planning.Requested], horizon: Horizon
+    conn: Connection, climate: Climate, caller: Caller, requested: Sequence[planning.Requested], horizon: Horizon
 ) -> list[Demand | None]:
     agreed = pool_settings.of(conn, climate.settings).of_a_lease
-    common = planning.under(Ask({}, horizon.period, caller, climate.settings, soon=True), agreed, asked)
-    return [cast("Searchable", item.plugin).demand(conn, replace(common, spec=item.spec), horizon) for item in asked]
+    common = planning.under(Ask({}, horizon.period, caller, climate.settings, soon=True), agreed, requested)
+    return [
+        cast("Searchable", item.plugin).demand(conn, replace(common, spec=item.spec), horizon) for item in requested
+    ]
 
 
 @dataclass

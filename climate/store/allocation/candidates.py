@@ -37,47 +37,47 @@ class Candidates:
     """Addresses by their numbers."""
 
 
-def of_hosts(conn: Connection, wanted: HostRequest) -> Candidates:
+def of_hosts(conn: Connection, request: HostRequest) -> Candidates:
     """Return the free hosts that match."""
-    statement = wanted.statements.candidates
-    levels = {row.id: row.level for row in conn.execute(statement, given(wanted))}
-    return Candidates(Whole(list(levels), wanted.least, wanted.most, frozenset(wanted.must), levels))
+    statement = request.statements.candidates
+    levels = {row.id: row.level for row in conn.execute(statement, given(request))}
+    return Candidates(Whole(list(levels), request.least, request.most, frozenset(request.must), levels))
 
 
-def of_capacity(conn: Connection, wanted: CapacityRequest) -> Candidates:
+def of_capacity(conn: Connection, request: CapacityRequest) -> Candidates:
     """Return the hosts with room for a slot, and all that is free on them."""
-    order = wanted.order
-    rows = shared_capacity.candidates(conn, wanted)
+    order = request.order
+    rows = shared_capacity.candidates(conn, request)
     rooms: dict[int, dict[str, int]] = {row.id: dict(zip(PARTS, row[1:], strict=True)) for row in rows}
-    if wanted.classes and rooms:
+    if request.classes and rooms:
         known = resource_classes.free(
-            conn, list(rooms), wanted.classes, wanted.window, wanted.own, wanted.classes_beside
+            conn, list(rooms), request.classes, request.window, request.own, request.classes_beside
         )
         for host, room in rooms.items():
             room.update(known.get(host, {}))
-    size = {**dict(zip(PARTS, order.size.parts, strict=True)), **wanted.classes}
+    size = {**dict(zip(PARTS, order.size.parts, strict=True)), **request.classes}
     return Candidates(Slots(list(rooms), order.amount, size, order.affinity, order.kept), rooms)
 
 
-def of_addresses(conn: Connection, wanted: AddressRequest) -> Candidates:
+def of_addresses(conn: Connection, request: AddressRequest) -> Candidates:
     """Return the free addresses of the network. Raise Short if a required one is not free."""
-    names = {one.number: one.address for one in floating_ips.free(conn, wanted)}
-    required = {number for number, name in names.items() if name in wanted.required}
-    must = frozenset({*wanted.must, *required})
-    return Candidates(Whole(list(names), wanted.amount, wanted.amount, must), names=names)
+    names = {one.number: one.address for one in floating_ips.free(conn, request)}
+    required = {number for number, name in names.items() if name in request.required}
+    must = frozenset({*request.must, *required})
+    return Candidates(Whole(list(names), request.amount, request.amount, must), names=names)
 
 
-def of_amounts(conn: Connection, wanted: AmountRequest, until: Period) -> Candidates:
+def of_amounts(conn: Connection, request: AmountRequest, until: Period) -> Candidates:
     """Return the inventories of the class; `until` is the window of reservations that keep nothing after their end."""
-    during = inventories.rooms(conn, replace(wanted, window=until))
+    during = inventories.rooms(conn, replace(request, window=until))
     rooms = {room.number: {DURING: room.free} for room in during}
-    size = {DURING: wanted.piece}
-    if wanted.window.end >= FOREVER:
-        later = inventories.rooms(conn, replace(wanted, window=Period(until.end, FOREVER)))
+    size = {DURING: request.piece}
+    if request.window.end >= FOREVER:
+        later = inventories.rooms(conn, replace(request, window=Period(until.end, FOREVER)))
         for room in later:
             rooms.setdefault(room.number, {})[AFTER] = room.free
-        size[AFTER] = wanted.piece
-    had = wanted.present or {}
+        size[AFTER] = request.piece
+    had = request.present or {}
     caps = {room.number: had.get(room.number, 0) for room in during if room.closed}
-    kept = had if wanted.must else {}
-    return Candidates(Slots([room.number for room in during], wanted.pieces, size, None, kept, caps), rooms)
+    kept = had if request.must else {}
+    return Candidates(Slots([room.number for room in during], request.pieces, size, None, kept, caps), rooms)

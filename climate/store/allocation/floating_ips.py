@@ -57,31 +57,31 @@ class Chosen:
     address: str
 
 
-def pick(conn: Connection, wanted: AddressRequest, *, patient: bool) -> tuple[Chosen, ...]:
+def pick(conn: Connection, request: AddressRequest, *, patient: bool) -> tuple[Chosen, ...]:
     """Return free addresses, in the order of their numbers; their rows stay locked until the transaction ends.
 
     Raise TryPatiently if the quick way does not suffice, and NotEnoughAddresses if the patient way does not.
     """
-    return _patiently(conn, wanted) if patient else _quickly(conn, wanted)
+    return _patiently(conn, request) if patient else _quickly(conn, request)
 
 
-def _quickly(conn: Connection, wanted: AddressRequest) -> tuple[Chosen, ...]:
-    taken = _read(conn, _best(wanted).with_for_update(key_share=True, skip_locked=True))
+def _quickly(conn: Connection, request: AddressRequest) -> tuple[Chosen, ...]:
+    taken = _read(conn, _best(request).with_for_update(key_share=True, skip_locked=True))
     locks.note_others(conn)
-    still = _still_free(conn, taken, wanted)
-    if not _enough(still, wanted):
+    still = _still_free(conn, taken, request)
+    if not _enough(still, request):
         raise TryPatiently()
     return still
 
 
-def _patiently(conn: Connection, wanted: AddressRequest) -> tuple[Chosen, ...]:
+def _patiently(conn: Connection, request: AddressRequest) -> tuple[Chosen, ...]:
     locks.hosts_alone(conn)
     for _ in range(PATIENT_LOOKS):
-        candidates = _read(conn, _best(wanted))
-        if not _enough(candidates, wanted):
-            raise Short(wanted)
+        candidates = _read(conn, _best(request))
+        if not _enough(candidates, request):
+            raise Short(request)
         lock(conn, [one.number for one in candidates])
-        still = _still_free(conn, candidates, wanted)
+        still = _still_free(conn, candidates, request)
         if len(still) == len(candidates):
             return still
     raise Busy("The floating IPs are being booked by others right now; try again shortly")
@@ -93,64 +93,64 @@ def lock(conn: Connection, numbers: Collection[int]) -> None:
     conn.execute(locks.ordered(rows, floating_ips.c.number))
 
 
-def free(conn: Connection, wanted: AddressRequest) -> tuple[Chosen, ...]:
+def free(conn: Connection, request: AddressRequest) -> tuple[Chosen, ...]:
     """Return all free addresses, best first. Raise Short if a required one is not free."""
-    known = tuple(Chosen(*row) for row in conn.execute(_ranked(wanted)))
-    if not {*wanted.required} <= {one.address for one in known}:
-        raise Short(wanted)
+    known = tuple(Chosen(*row) for row in conn.execute(_ranked(request)))
+    if not {*request.required} <= {one.address for one in known}:
+        raise Short(request)
     return known
 
 
-def _enough(chosen: Sequence[Chosen], wanted: AddressRequest) -> bool:
+def _enough(chosen: Sequence[Chosen], request: AddressRequest) -> bool:
     numbers, spelled = {one.number for one in chosen}, {one.address for one in chosen}
-    return len(chosen) >= wanted.amount and set(wanted.must) <= numbers and set(wanted.required) <= spelled
+    return len(chosen) >= request.amount and set(request.must) <= numbers and set(request.required) <= spelled
 
 
 def _read(conn: Connection, query: Select[int, str]) -> tuple[Chosen, ...]:
     return tuple(sorted((Chosen(*row) for row in conn.execute(query)), key=lambda one: one.number))
 
 
-def _best(wanted: AddressRequest) -> Select[int, str]:
-    return _ranked(wanted).limit(wanted.amount)
+def _best(request: AddressRequest) -> Select[int, str]:
+    return _ranked(request).limit(request.amount)
 
 
-def _ranked(wanted: AddressRequest) -> Select[int, str]:
+def _ranked(request: AddressRequest) -> Select[int, str]:
     """Return the free addresses: required ones first, then preferred ones."""
     number, address = floating_ips.c.number, floating_ips.c.address
-    required = [bindparam(None, one, INET) for one in wanted.required]
+    required = [bindparam(None, one, INET) for one in request.required]
     order = (
-        *([number.in_(wanted.must).desc()] if wanted.must else []),
+        *([number.in_(request.must).desc()] if request.must else []),
         *([address.in_(required).desc()] if required else []),
-        *([number.in_(wanted.keep).desc()] if wanted.keep else []),
+        *([number.in_(request.keep).desc()] if request.keep else []),
         number,
     )
-    return select(number, func.host(address)).where(_free(wanted)).order_by(*order)
+    return select(number, func.host(address)).where(_free(request)).order_by(*order)
 
 
-def _still_free(conn: Connection, chosen: Sequence[Chosen], wanted: AddressRequest) -> tuple[Chosen, ...]:
+def _still_free(conn: Connection, chosen: Sequence[Chosen], request: AddressRequest) -> tuple[Chosen, ...]:
     """Return the addresses that are still free and registered; one may have been removed before its row was locked."""
     query = select(floating_ips.c.number, func.host(floating_ips.c.address))
-    return _read(conn, query.where(_free(wanted), _among([one.number for one in chosen])))
+    return _read(conn, query.where(_free(request), _among([one.number for one in chosen])))
 
 
-def _suits(wanted: AddressRequest) -> ColumnElement[bool]:
+def _suits(request: AddressRequest) -> ColumnElement[bool]:
     return and_(
-        floating_ips.c.network_id == wanted.network_id,
+        floating_ips.c.network_id == request.network_id,
         floating_ips.c.removed_at.is_(None),
-        floating_ips.c.number.not_in(wanted.without),
+        floating_ips.c.number.not_in(request.without),
     )
 
 
-def _free(wanted: AddressRequest) -> ColumnElement[bool]:
-    return and_(_suits(wanted), ~_taken(wanted))
+def _free(request: AddressRequest) -> ColumnElement[bool]:
+    return and_(_suits(request), ~_taken(request))
 
 
-def _taken(wanted: AddressRequest) -> ColumnElement[bool]:
+def _taken(request: AddressRequest) -> ColumnElement[bool]:
     held = floating_allocations
     return exists().where(
         held.c.number == floating_ips.c.number,
-        held.c.during.overlaps(Range(wanted.window.start, wanted.window.end)),
-        held.c.reservation_id.not_in(wanted.own),
+        held.c.during.overlaps(Range(request.window.start, request.window.end)),
+        held.c.reservation_id.not_in(request.own),
         in_force(held),
     )
 
@@ -159,24 +159,24 @@ def _among(numbers: Sequence[int]) -> ColumnElement[bool]:
     return in_array(floating_ips.c.number, numbers)
 
 
-def shortage(conn: Connection, wanted: AddressRequest) -> tuple[Shortage, tuple[str, ...]]:
+def shortage(conn: Connection, request: AddressRequest) -> tuple[Shortage, tuple[str, ...]]:
     """Return the explanation of a shortage, and the required addresses that are not available."""
-    count = select(func.count(), func.count().filter(~_taken(wanted))).select_from(floating_ips)
-    matching, free = conn.execute(count.where(_suits(wanted))).one()
-    spelled = set(conn.scalars(select(func.host(floating_ips.c.address)).where(_free(wanted))))
-    missing = tuple(one for one in wanted.required if one not in spelled)
-    if missing or matching < wanted.amount:
+    count = select(func.count(), func.count().filter(~_taken(request))).select_from(floating_ips)
+    matching, free = conn.execute(count.where(_suits(request))).one()
+    spelled = set(conn.scalars(select(func.host(floating_ips.c.address)).where(_free(request))))
+    missing = tuple(one for one in request.required if one not in spelled)
+    if missing or matching < request.amount:
         return Shortage(matching, free, None), missing
-    until = wanted.window.end + HORIZON
+    until = request.window.end + HORIZON
     held = floating_allocations
     rows = conn.execute(
         select(held.c.number, func.lower(held.c.during), func.upper(held.c.during))
         .join(floating_ips, floating_ips.c.number == held.c.number)
-        .where(_suits(wanted), in_force(held), held.c.reservation_id.not_in(wanted.own))
-        .where(held.c.during.overlaps(Range(wanted.window.start, until)))
+        .where(_suits(request), in_force(held), held.c.reservation_id.not_in(request.own))
+        .where(held.c.during.overlaps(Range(request.window.start, until)))
         .order_by(func.lower(held.c.during))
         .limit(HORIZON_ROWS)
     )
     taken = [(number, Period(start, end)) for number, start, end in rows]
     known_until = taken[-1][1].start if len(taken) == HORIZON_ROWS else until
-    return Shortage(matching, free, earliest_fit(matching, taken, wanted.window, wanted.amount, known_until)), ()
+    return Shortage(matching, free, earliest_fit(matching, taken, request.window, request.amount, known_until)), ()

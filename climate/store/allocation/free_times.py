@@ -49,47 +49,47 @@ _SPAN = (
 _WORDS = "int8send(slots::int8) || int8send(vcpus) || int8send(memory_mb) || int8send(disk_gb)"
 
 
-def of_hosts(conn: Connection, wanted: HostRequest, horizon: Horizon, tail: int, ready: datetime) -> WholeDemand:
+def of_hosts(conn: Connection, request: HostRequest, horizon: Horizon, tail: int, ready: datetime) -> WholeDemand:
     """Return the demand for whole hosts. Hosts that are off or shutting down are free from `ready` on."""
-    window = _reach(horizon, wanted.window, tail)
+    window = _reach(horizon, request.window, tail)
     # The index of all allocations lacks their kind, hence the narrower statement is used only where it matters.
-    ordinary = not wanted.gives_way and preemptible.are_there(conn, window)
-    rows = conn.execute(_whole(wanted.requirement, horizon.in_maintenance, ordinary), _given(wanted, window)).all()
+    ordinary = not request.gives_way and preemptible.are_there(conn, window)
+    rows = conn.execute(_whole(request.requirement, horizon.in_maintenance, ordinary), _given(request, window)).all()
     known = [(number, begins, ends) for number, _, begins, ends in rows]
     until_up = (seconds(horizon.now), seconds(ready))
     off = {number: until_up for number, is_off, _, _ in rows if is_off} if until_up[0] < until_up[1] else {}
     gaps = busy_periods.decode(known, off)
-    return WholeDemand(HOSTS, wanted.least, wanted.most, tail, gaps, preemptible=wanted.gives_way)
+    return WholeDemand(HOSTS, request.least, request.most, tail, gaps, preemptible=request.gives_way)
 
 
-def of_capacity(conn: Connection, wanted: CapacityRequest, horizon: Horizon, tail: int) -> SharedDemand:
+def of_capacity(conn: Connection, request: CapacityRequest, horizon: Horizon, tail: int) -> SharedDemand:
     """Return the demand for slots on shared hosts."""
-    window = _reach(horizon, wanted.window, tail)
+    window = _reach(horizon, request.window, tail)
     capacities, uses = dict[int, Resources](), dict[int, list[tuple[int, int, Resources | None]]]()
     for number, vcpus, memory, disk, packed in conn.execute(
-        _shared(wanted.requirement, horizon.in_maintenance), _given(wanted, window)
+        _shared(request.requirement, horizon.in_maintenance), _given(request, window)
     ):
         capacities[number] = {"vcpus": vcpus, "memory_mb": memory, "disk_gb": disk}
         uses[number] = [
             (begin, end, {"vcpus": v, "memory_mb": m, "disk_gb": d} if slots else None)
             for begin, end, slots, v, m, d in _rows(packed, 6)
         ]
-    if wanted.classes:
-        _add_classes(conn, wanted, window, capacities, uses)
-    size = wanted.order.size
-    asked = {"vcpus": size.vcpus, "memory_mb": size.memory_mb, "disk_gb": size.disk_gb, **wanted.classes}
+    if request.classes:
+        _add_classes(conn, request, window, capacities, uses)
+    size = request.order.size
+    asked = {"vcpus": size.vcpus, "memory_mb": size.memory_mb, "disk_gb": size.disk_gb, **request.classes}
     profiles = {number: Profile.of(capacity, uses[number]) for number, capacity in capacities.items()}
-    return SharedDemand(HOSTS, wanted.order.amount, asked, tail, profiles, wanted.order.affinity)
+    return SharedDemand(HOSTS, request.order.amount, asked, tail, profiles, request.order.affinity)
 
 
 def _add_classes(
     conn: Connection,
-    wanted: CapacityRequest,
+    request: CapacityRequest,
     window: Period,
     capacities: dict[int, Resources],
     uses: dict[int, list[tuple[int, int, Resources | None]]],
 ) -> None:
-    given = {"names": list(wanted.classes), "numbers": list(capacities), "during": Range(window.start, window.end)}
+    given = {"names": list(request.classes), "numbers": list(capacities), "during": Range(window.start, window.end)}
     for host, name, begin, end, amount in conn.execute(_CLASSES, given):
         if begin is None:
             capacities[host] = {**capacities[host], name: amount}
@@ -97,34 +97,34 @@ def _add_classes(
             uses[host].append((begin, end, {name: amount}))
 
 
-def of_addresses(conn: Connection, wanted: AddressRequest, horizon: Horizon, tail: int) -> WholeDemand:
+def of_addresses(conn: Connection, request: AddressRequest, horizon: Horizon, tail: int) -> WholeDemand:
     """Return the demand for floating IPs of a network; required ones that do not exist make it impossible."""
-    window = _reach(horizon, wanted.window, tail)
-    given = {"network_id": wanted.network_id, "during": Range(window.start, window.end)}
+    window = _reach(horizon, request.window, tail)
+    given = {"network_id": request.network_id, "during": Range(window.start, window.end)}
     rows = conn.execute(_ADDRESSES, given).all()
     numbers = {row.address: row.number for row in rows}
-    must = frozenset(numbers.get(address, MISSING) for address in wanted.required)
+    must = frozenset(numbers.get(address, MISSING) for address in request.required)
     gaps = busy_periods.decode([(row.number, row.begins, row.ends) for row in rows], {})
-    return WholeDemand(ADDRESSES, wanted.amount, wanted.amount, tail, gaps, must)
+    return WholeDemand(ADDRESSES, request.amount, request.amount, tail, gaps, must)
 
 
-def of_amounts(conn: Connection, wanted: AmountRequest, horizon: Horizon, tail: int) -> SharedDemand:
+def of_amounts(conn: Connection, request: AmountRequest, horizon: Horizon, tail: int) -> SharedDemand:
     """Return the demand for volumes in storage pools of a class."""
-    lasting = wanted.window.end == FOREVER
-    window = Period(horizon.period.start, FOREVER) if lasting else _reach(horizon, wanted.window, tail)
+    lasting = request.window.end == FOREVER
+    window = Period(horizon.period.start, FOREVER) if lasting else _reach(horizon, request.window, tail)
     given = {
-        "resource_type": wanted.resource_type,
-        "resource_class": wanted.resource_class,
+        "resource_type": request.resource_type,
+        "resource_class": request.resource_class,
         "during": Range(window.start, window.end),
     }
-    name = f"units of {wanted.resource_class}"
+    name = f"units of {request.resource_class}"
     profiles = {
         row.number: Profile.of(
             {name: row.total}, ((begin, end, {name: amount}) for begin, end, amount in _rows(row.busy, 3))
         )
         for row in conn.execute(_AMOUNTS, given)
     }
-    return SharedDemand(AMOUNTS, wanted.pieces, {name: wanted.piece}, tail, profiles, lasting=lasting)
+    return SharedDemand(AMOUNTS, request.pieces, {name: request.piece}, tail, profiles, lasting=lasting)
 
 
 def seconds(moment: datetime) -> int:
@@ -136,10 +136,10 @@ def _reach(horizon: Horizon, window: Period, tail: int) -> Period:
     return Period(horizon.period.start, max(horizon.period.end + timedelta(seconds=tail), window.end))
 
 
-def _given(wanted: HostRequest | CapacityRequest, window: Period) -> Mapping[str, object]:
+def _given(request: HostRequest | CapacityRequest, window: Period) -> Mapping[str, object]:
     return {
         "during": Range(window.start, window.end),
-        "project_id": wanted.project_id,
+        "project_id": request.project_id,
         "must": [],
         "without": [],
         "soon": True,

@@ -107,36 +107,36 @@ class HostRequest:
         return search(self.requirement, bool(self.own or self.giving_way), bool(self.giving_way))
 
 
-def pick(conn: Connection, wanted: HostRequest, *, patient: bool) -> tuple[int, ...]:
-    """Return numbers of hosts for `wanted`, in order; their rows stay locked until the transaction ends.
+def pick(conn: Connection, request: HostRequest, *, patient: bool) -> tuple[int, ...]:
+    """Return numbers of hosts for the request, in order; their rows stay locked until the transaction ends.
 
     Return as many as are free, up to `most`. Raise TryPatiently if the quick way does not suffice, and NotEnoughHosts
     if the patient way does not.
     """
-    return _patiently(conn, wanted) if patient else _quickly(conn, wanted)
+    return _patiently(conn, request) if patient else _quickly(conn, request)
 
 
-def _quickly(conn: Connection, wanted: HostRequest) -> tuple[int, ...]:
-    special = wanted.own or wanted.giving_way or wanted.keep or wanted.must or wanted.soon
-    locked, still = _locked(conn, wanted, wanted.statements.quick if special else None)
-    picked = still[: wanted.most]
-    if len(picked) < wanted.most or not set(wanted.must) <= set(picked):
+def _quickly(conn: Connection, request: HostRequest) -> tuple[int, ...]:
+    special = request.own or request.giving_way or request.keep or request.must or request.soon
+    locked, still = _locked(conn, request, request.statements.quick if special else None)
+    picked = still[: request.most]
+    if len(picked) < request.most or not set(request.must) <= set(picked):
         # Hosts of other reservations of the request are in no table yet, so rivals cannot be refused for them.
-        raise TryPatiently() if special or wanted.without else TryPatiently(wanted, locked)
+        raise TryPatiently() if special or request.without else TryPatiently(request, locked)
     return tuple(sorted(picked))
 
 
-def _locked(conn: Connection, wanted: HostRequest, search: Select[int] | None) -> tuple[list[int], list[int]]:
+def _locked(conn: Connection, request: HostRequest, search: Select[int] | None) -> tuple[list[int], list[int]]:
     """Return the hosts that the search locks, and those among them that are still free; by default search anywhere."""
-    limit = wanted.most + min(SPARE, wanted.most - 1)
+    limit = request.most + min(SPARE, request.most - 1)
     if search is None and limit <= FEW:
-        looked_at = conn.execute(wanted.statements.few_anywhere, _given(wanted, limit)).all()
+        looked_at = conn.execute(request.statements.few_anywhere, _given(request, limit)).all()
         locked = [number for number, _ in looked_at]
         locks.note_hosts(conn, locked)
         return locked, [number for number, is_free in looked_at if is_free]
-    locked = _best(conn, wanted, wanted.statements.anywhere if search is None else search, limit)
+    locked = _best(conn, request, request.statements.anywhere if search is None else search, limit)
     locks.note_hosts(conn, locked)
-    return locked, _still_free(conn, locked, wanted) if len(locked) >= wanted.most else []
+    return locked, _still_free(conn, locked, request) if len(locked) >= request.most else []
 
 
 def outlast(conn: Connection, hurdle: TryPatiently) -> bool:
@@ -158,11 +158,11 @@ def outlast(conn: Connection, hurdle: TryPatiently) -> bool:
     return True
 
 
-def _rival(conn: Connection, wanted: HostRequest, at_hand: Sequence[int]) -> int | None:
+def _rival(conn: Connection, request: HostRequest, at_hand: Sequence[int]) -> int | None:
     """Return the first free host that is not in `at_hand`, or None; raise Short if too few are free."""
-    known = _counted(conn, wanted, wanted.least, at_hand)
-    if known.free < wanted.least:
-        raise Short(wanted, _explained(wanted, known))
+    known = _counted(conn, request, request.least, at_hand)
+    if known.free < request.least:
+        raise Short(request, _explained(request, known))
     return known.rival
 
 
@@ -178,42 +178,42 @@ class _Counts:
     """True if a preemptible lease has a host in the window."""
 
 
-def _counted(conn: Connection, wanted: HostRequest, explained_below: int, at_hand: Sequence[int] = ()) -> _Counts:
+def _counted(conn: Connection, request: HostRequest, explained_below: int, at_hand: Sequence[int] = ()) -> _Counts:
     """Return the counts, with what occupies the hosts if fewer than `explained_below` are free."""
-    statement = wanted.statements.counted
-    bounds = {"explained_below": explained_below, "until": wanted.window.end + HORIZON, "limit": HORIZON_ROWS}
-    row = conn.execute(statement, given(wanted, numbers=list(at_hand), **bounds)).one()
+    statement = request.statements.counted
+    bounds = {"explained_below": explained_below, "until": request.window.end + HORIZON, "limit": HORIZON_ROWS}
+    row = conn.execute(statement, given(request, numbers=list(at_hand), **bounds)).one()
     return _Counts(row[0], row[1], row[2], row[3] or (), row[4])
 
 
-def _patiently(conn: Connection, wanted: HostRequest) -> tuple[int, ...]:
+def _patiently(conn: Connection, request: HostRequest) -> tuple[int, ...]:
     locks.hosts_alone(conn)
     for _ in range(PATIENT_LOOKS):
-        candidates = _best(conn, wanted, wanted.statements.best, wanted.most)
-        if len(candidates) < wanted.least or not set(wanted.must) <= set(candidates):
-            raise Short(wanted)
+        candidates = _best(conn, request, request.statements.best, request.most)
+        if len(candidates) < request.least or not set(request.must) <= set(candidates):
+            raise Short(request)
         locks.lock_hosts(conn, candidates)
-        still = _still_free(conn, candidates, wanted)
+        still = _still_free(conn, candidates, request)
         if len(still) == len(candidates):
             return tuple(sorted(still))
     raise Busy("The hosts are being booked by others right now; try again shortly")
 
 
-def _best(conn: Connection, wanted: HostRequest, statement: Select[int], limit: int) -> list[int]:
-    return list(conn.scalars(statement, _given(wanted, limit)))
+def _best(conn: Connection, request: HostRequest, statement: Select[int], limit: int) -> list[int]:
+    return list(conn.scalars(statement, _given(request, limit)))
 
 
-def _given(wanted: HostRequest, limit: int) -> Mapping[str, object]:
-    return given(wanted, sample=max(SAMPLE, 2 * wanted.most), limit=limit)
+def _given(request: HostRequest, limit: int) -> Mapping[str, object]:
+    return given(request, sample=max(SAMPLE, 2 * request.most), limit=limit)
 
 
-def _still_free(conn: Connection, numbers: Sequence[int], wanted: HostRequest) -> list[int]:
+def _still_free(conn: Connection, numbers: Sequence[int], request: HostRequest) -> list[int]:
     """Return the hosts that are still free and suitable; one may have been changed or removed before its row was
     locked.
     """
-    statements = wanted.statements
+    statements = request.statements
     statement = statements.few_still_free if len(numbers) <= FEW else statements.still_free
-    return list(conn.scalars(statement, given(wanted, numbers=list(numbers))))
+    return list(conn.scalars(statement, given(request, numbers=list(numbers))))
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,24 +231,24 @@ HORIZON_ROWS = 1000
 HORIZON = timedelta(days=90)
 
 
-def shortage(conn: Connection, wanted: HostRequest) -> Shortage:
+def shortage(conn: Connection, request: HostRequest) -> Shortage:
     """Return the explanation of a shortage. Read a bounded number of allocations in a bounded future."""
-    return _explained(wanted, _counted(conn, wanted, ANY_NUMBER))
+    return _explained(request, _counted(conn, request, ANY_NUMBER))
 
 
-def ends(conn: Connection, wanted: HostRequest) -> list[datetime]:
+def ends(conn: Connection, request: HostRequest) -> list[datetime]:
     """Return the ends of the allocations that explain a shortage."""
-    return [datetime.fromisoformat(end) for _, _, end in _counted(conn, wanted, ANY_NUMBER).busy]
+    return [datetime.fromisoformat(end) for _, _, end in _counted(conn, request, ANY_NUMBER).busy]
 
 
-def _explained(wanted: HostRequest, known: _Counts) -> Shortage:
-    if known.matching < wanted.least:
+def _explained(request: HostRequest, known: _Counts) -> Shortage:
+    if known.matching < request.least:
         return Shortage(known.matching, known.free, None, known.preemptible)
-    until = wanted.window.end + HORIZON
+    until = request.window.end + HORIZON
     times = datetime.fromisoformat
     taken = [(host, Period(times(start), times(end))) for host, start, end in known.busy]
     known_until = taken[-1][1].start if len(taken) == HORIZON_ROWS else until
-    fits_from = earliest_fit(known.matching, taken, wanted.window, wanted.least, known_until)
+    fits_from = earliest_fit(known.matching, taken, request.window, request.least, known_until)
     return Shortage(known.matching, known.free, fits_from, known.preemptible)
 
 
@@ -285,13 +285,13 @@ def _ruled_out(taken: Sequence[tuple[int, Period]], length: timedelta) -> tuple[
     return sorted(begin for begin, _ in flat), sorted(end for _, end in flat)
 
 
-def first_conflict(conn: Connection, numbers: Sequence[int], wanted: HostRequest) -> datetime | None:
+def first_conflict(conn: Connection, numbers: Sequence[int], request: HostRequest) -> datetime | None:
     """Return the start of the first conflicting allocation of the hosts `numbers` within the window, or None."""
-    a, window = allocations, Range(wanted.window.start, wanted.window.end)
+    a, window = allocations, Range(request.window.start, request.window.end)
     query = (
         select(func.min(func.lower(a.c.during)))
         .where(a.c.host.in_(list(numbers)), a.c.during.overlaps(window), in_force(a))
-        .where(or_(a.c.reservation_id.is_(None), a.c.reservation_id.not_in(wanted.own | wanted.giving_way)))
+        .where(or_(a.c.reservation_id.is_(None), a.c.reservation_id.not_in(request.own | request.giving_way)))
     )
     conflict_at: datetime | None = conn.scalar(query)
     return conflict_at

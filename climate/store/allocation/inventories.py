@@ -86,7 +86,7 @@ def peaks(conn: Connection, numbers: Iterable[int], window: Period, own: Sequenc
     return {row.number: row.level for row in conn.execute(_PEAKS, asked)}
 
 
-def pick(conn: Connection, wanted: AmountRequest, *, patient: bool) -> dict[int, int]:
+def pick(conn: Connection, request: AmountRequest, *, patient: bool) -> dict[int, int]:
     """Return the number of pieces of each inventory, by its number; their rows stay locked until the transaction ends.
 
     Raise TryPatiently if the quick way does not suffice, and NotEnoughStorage if the patient way does not.
@@ -95,13 +95,13 @@ def pick(conn: Connection, wanted: AmountRequest, *, patient: bool) -> dict[int,
         locks.hosts_alone(conn)
     else:
         locks.note_others(conn)
-    suiting = locks.ordered(_suiting(wanted), inventories.c.number, skip_locked=not patient)
+    suiting = locks.ordered(_suiting(request), inventories.c.number, skip_locked=not patient)
     numbers = [row.number for row in conn.execute(suiting)]
-    chosen = _divided(wanted, _rooms(conn, wanted, numbers))
+    chosen = _divided(request, _rooms(conn, request, numbers))
     if chosen is None and not patient:
         raise TryPatiently()
     if chosen is None:
-        raise Short(wanted)
+        raise Short(request)
     return chosen
 
 
@@ -111,50 +111,50 @@ def lock(conn: Connection, numbers: Collection[int]) -> None:
     conn.execute(locks.ordered(rows, inventories.c.number))
 
 
-def rooms(conn: Connection, wanted: AmountRequest) -> list[Room]:
+def rooms(conn: Connection, request: AmountRequest) -> list[Room]:
     """Return the suitable inventories: those that the reservation uses first, then the fullest."""
-    present = wanted.present or {}
-    known = _rooms(conn, wanted, [row.number for row in conn.execute(_suiting(wanted))])
+    present = request.present or {}
+    known = _rooms(conn, request, [row.number for row in conn.execute(_suiting(request))])
     return sorted(known, key=lambda room: (room.number not in present, room.free, room.number))
 
 
-def _suiting(wanted: AmountRequest) -> Any:
+def _suiting(request: AmountRequest) -> Any:
     """Return the condition for inventories that are open, or that the reservation uses already."""
-    open_or_own = or_(~inventories.c.closed, inventories.c.number.in_(list(wanted.present or ())))
+    open_or_own = or_(~inventories.c.closed, inventories.c.number.in_(list(request.present or ())))
     return select(inventories.c.number, inventories.c.total, inventories.c.closed).where(
-        inventories.c.resource_type == wanted.resource_type,
-        inventories.c.resource_class == wanted.resource_class,
+        inventories.c.resource_type == request.resource_type,
+        inventories.c.resource_class == request.resource_class,
         inventories.c.removed_at.is_(None),
         open_or_own,
     )
 
 
-def _rooms(conn: Connection, wanted: AmountRequest, numbers: Sequence[int]) -> list[Room]:
+def _rooms(conn: Connection, request: AmountRequest, numbers: Sequence[int]) -> list[Room]:
     """Return the suitable inventories; one may have been changed or removed before its row was locked."""
-    rows = conn.execute(_suiting(wanted).where(inventories.c.number.in_(numbers)).order_by(inventories.c.number)).all()
-    taken = peaks(conn, [row.number for row in rows], wanted.window, wanted.own)
-    return [_room(wanted, row, taken.get(row.number, 0)) for row in rows]
+    rows = conn.execute(_suiting(request).where(inventories.c.number.in_(numbers)).order_by(inventories.c.number)).all()
+    taken = peaks(conn, [row.number for row in rows], request.window, request.own)
+    return [_room(request, row, taken.get(row.number, 0)) for row in rows]
 
 
-def _room(wanted: AmountRequest, row: Row[*tuple[object, ...]], taken: int) -> Room:
-    chosen = sum(hold.amount for hold in wanted.taken if hold.number == row.number)
+def _room(request: AmountRequest, row: Row[*tuple[object, ...]], taken: int) -> Room:
+    chosen = sum(hold.amount for hold in request.taken if hold.number == row.number)
     free = max(0, row.total - taken - chosen)
-    pieces = free // wanted.piece
+    pieces = free // request.piece
     if row.closed:
-        pieces = min(pieces, (wanted.present or {}).get(row.number, 0))
+        pieces = min(pieces, (request.present or {}).get(row.number, 0))
     return Room(row.number, row.total, free, pieces, row.closed)
 
 
-def _divided(wanted: AmountRequest, rooms: Sequence[Room]) -> dict[int, int] | None:
+def _divided(request: AmountRequest, rooms: Sequence[Room]) -> dict[int, int] | None:
     """Return pieces by inventory, or None if there are too few.
 
     Prefer inventories that the reservation uses already, then the fullest one with enough room, else as few as
     possible.
     """
-    chosen = _those_present(wanted, rooms)
+    chosen = _those_present(request, rooms)
     if chosen is None:
         return None
-    left = wanted.pieces - sum(chosen.values())
+    left = request.pieces - sum(chosen.values())
     open_ = [replace(room, pieces=room.pieces - chosen.get(room.number, 0)) for room in rooms]
     whole = sorted((room for room in open_ if room.pieces >= left), key=lambda room: (room.free, room.number))
     for room in whole[:1] or sorted(open_, key=lambda room: (-room.pieces, room.number)):
@@ -163,12 +163,12 @@ def _divided(wanted: AmountRequest, rooms: Sequence[Room]) -> dict[int, int] | N
     return None if left else {number: count for number, count in sorted(chosen.items()) if count}
 
 
-def _those_present(wanted: AmountRequest, rooms: Sequence[Room]) -> dict[int, int] | None:
+def _those_present(request: AmountRequest, rooms: Sequence[Room]) -> dict[int, int] | None:
     """Return the pieces that the reservation keeps in its inventories; None if one that must not move has to."""
-    left, chosen, pieces = wanted.pieces, dict[int, int](), {room.number: room.pieces for room in rooms}
-    for number, had in (wanted.present or {}).items():
+    left, chosen, pieces = request.pieces, dict[int, int](), {room.number: room.pieces for room in rooms}
+    for number, had in (request.present or {}).items():
         count = min(had, left, pieces.get(number, 0))
-        if wanted.must and count < min(had, wanted.pieces):
+        if request.must and count < min(had, request.pieces):
             return None
         chosen[number], left = count, left - count
     return chosen
@@ -212,40 +212,40 @@ class Shortage:
     fits_from: datetime | None
 
 
-def shortage(conn: Connection, wanted: AmountRequest) -> Shortage:
+def shortage(conn: Connection, request: AmountRequest) -> Shortage:
     """Return the explanation of a shortage. Read a bounded number of allocations in a bounded future."""
-    rows = conn.execute(_suiting(wanted)).all()
-    rooms = _rooms(conn, wanted, [row.number for row in rows])
+    rows = conn.execute(_suiting(request)).all()
+    rooms = _rooms(conn, request, [row.number for row in rows])
     shortage = Shortage(sum(room.total for room in rooms), sum(room.free for room in rooms), None)
-    if wanted.must or sum(room.total // wanted.piece for room in rooms) < wanted.pieces:
+    if request.must or sum(room.total // request.piece for room in rooms) < request.pieces:
         return shortage
-    until = FOREVER if wanted.window.end >= FOREVER else wanted.window.end + HORIZON
+    until = FOREVER if request.window.end >= FOREVER else request.window.end + HORIZON
     held = inventory_allocations
     taken = conn.execute(
         select(held.c.number, held.c.amount, func.lower(held.c.during), func.upper(held.c.during))
         .where(held.c.number.in_([row.number for row in rows]), in_force(held))
-        .where(held.c.reservation_id.not_in(wanted.own), held.c.during.overlaps(Range(wanted.window.start, until)))
+        .where(held.c.reservation_id.not_in(request.own), held.c.during.overlaps(Range(request.window.start, until)))
         .order_by(func.lower(held.c.during))
         .limit(HORIZON_ROWS)
     ).all()
     known_until = taken[-1][2] if len(taken) == HORIZON_ROWS else until
     return replace(
         shortage,
-        fits_from=_earliest(wanted, rows, [AmountHold(n, a, Period(s, e)) for n, a, s, e in taken], known_until),
+        fits_from=_earliest(request, rows, [AmountHold(n, a, Period(s, e)) for n, a, s, e in taken], known_until),
     )
 
 
 def _earliest(
-    wanted: AmountRequest, rows: Sequence[Row[*tuple[object, ...]]], taken: Sequence[AmountHold], known_until: datetime
+    request: AmountRequest, rows: Sequence[Row[*tuple[object, ...]]], taken: Sequence[AmountHold], known_until: datetime
 ) -> datetime | None:
     """Return the first later start that fits; candidates are the ends of other allocations."""
-    starts = sorted({hold.during.end for hold in taken if hold.during.end > wanted.window.start})
+    starts = sorted({hold.during.end for hold in taken if hold.during.end > request.window.start})
     for start in starts[:MOST_STARTS]:
-        window = _moved(wanted.window, start)
+        window = _moved(request.window, start)
         if window is None or window.end > known_until:
             return None
-        rooms = [_room(wanted, row, _peak(row.number, taken, window)) for row in rows]
-        if _divided(wanted, rooms) is not None:
+        rooms = [_room(request, row, _peak(row.number, taken, window)) for row in rows]
+        if _divided(request, rooms) is not None:
             return start
     return None
 

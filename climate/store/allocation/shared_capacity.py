@@ -78,87 +78,89 @@ class CapacityRequest:
         return tuple(self.order.kept)
 
 
-def pick(conn: Connection, wanted: CapacityRequest, *, patient: bool) -> Mapping[int, int]:
-    """Return slots by number of host for `wanted`; the hosts' rows stay locked until the transaction ends.
+def pick(conn: Connection, request: CapacityRequest, *, patient: bool) -> Mapping[int, int]:
+    """Return slots by number of host for the request; the hosts' rows stay locked until the transaction ends.
 
     Raise TryPatiently if the quick way does not suffice, and Cramped if the patient way does not.
     """
-    return _patiently(conn, wanted) if patient else _quickly(conn, wanted)
+    return _patiently(conn, request) if patient else _quickly(conn, request)
 
 
-def candidates(conn: Connection, wanted: CapacityRequest) -> list[Row[int, *tuple[int, ...]]]:
+def candidates(conn: Connection, request: CapacityRequest) -> list[Row[int, *tuple[int, ...]]]:
     """Return (number, free sizes) of all hosts with room for a slot, best first."""
-    return list(conn.execute(wanted.statements.candidates, _parameters(wanted, numbers=None)))
+    return list(conn.execute(request.statements.candidates, _parameters(request, numbers=None)))
 
 
-def _quickly(conn: Connection, wanted: CapacityRequest) -> Mapping[int, int]:
-    result = _read_rooms(conn, wanted, wanted.statements.quick)
+def _quickly(conn: Connection, request: CapacityRequest) -> Mapping[int, int]:
+    result = _read_rooms(conn, request, request.statements.quick)
     locks.note_hosts(conn, (room.host for room in result))
     chosen = (
-        shared_capacity.choose(_recheck(conn, wanted, [room.host for room in result]), wanted.order) if result else None
+        shared_capacity.choose(_recheck(conn, request, [room.host for room in result]), request.order)
+        if result
+        else None
     )
     if chosen is None:
         raise TryPatiently()
     return chosen
 
 
-def _patiently(conn: Connection, wanted: CapacityRequest) -> Mapping[int, int]:
+def _patiently(conn: Connection, request: CapacityRequest) -> Mapping[int, int]:
     locks.hosts_alone(conn)
     for _ in range(PATIENT_LOOKS):
         # With resource classes, the number of hosts that suffice is not known from sizes alone.
-        statements = wanted.statements
-        look = statements.ranked if wanted.classes else statements.best
-        seen = shared_capacity.choose(_read_rooms(conn, wanted, look), wanted.order)
+        statements = request.statements
+        look = statements.ranked if request.classes else statements.best
+        seen = shared_capacity.choose(_read_rooms(conn, request, look), request.order)
         if seen is None:
-            raise NotEnoughRoom(wanted)
+            raise NotEnoughRoom(request)
         locks.lock_hosts(conn, seen)
-        chosen = shared_capacity.choose(_recheck(conn, wanted, list(seen)), wanted.order)
+        chosen = shared_capacity.choose(_recheck(conn, request, list(seen)), request.order)
         if chosen is not None:
             return chosen
     raise Busy("The hosts are being booked by others right now; try again shortly")
 
 
-def _read_rooms(conn: Connection, wanted: CapacityRequest, statement: Select[Any]) -> list[Room]:
-    return _capped(conn, wanted, [Room(*row) for row in conn.execute(statement, _parameters(wanted, numbers=None))])
+def _read_rooms(conn: Connection, request: CapacityRequest, statement: Select[Any]) -> list[Room]:
+    return _capped(conn, request, [Room(*row) for row in conn.execute(statement, _parameters(request, numbers=None))])
 
 
-def _capped(conn: Connection, wanted: CapacityRequest, rooms: list[Room]) -> list[Room]:
+def _capped(conn: Connection, request: CapacityRequest, rooms: list[Room]) -> list[Room]:
     """Return the rooms, each limited to the slots that the resource classes allow."""
-    if not wanted.classes or not rooms:
+    if not request.classes or not rooms:
         return rooms
     numbers = [room.host for room in rooms]
-    fit = resource_classes.fitting(conn, numbers, wanted.classes, wanted.window, wanted.own, wanted.classes_beside)
+    fit = resource_classes.fitting(conn, numbers, request.classes, request.window, request.own, request.classes_beside)
     return [Room(room.host, min(room.free, fit.get(room.host, 0))) for room in rooms]
 
 
-def _recheck(conn: Connection, wanted: CapacityRequest, numbers: Sequence[int]) -> list[Room]:
+def _recheck(conn: Connection, request: CapacityRequest, numbers: Sequence[int]) -> list[Room]:
     """Return the rooms of locked hosts, in the order given; their suitability is checked again."""
-    given = _parameters(wanted, numbers=sorted(numbers))
-    result = {row.id: row.free for row in conn.execute(wanted.statements.again, given)}
-    return _capped(conn, wanted, [Room(number, result[number]) for number in numbers if number in result])
+    given = _parameters(request, numbers=sorted(numbers))
+    result = {row.id: row.free for row in conn.execute(request.statements.again, given)}
+    return _capped(conn, request, [Room(number, result[number]) for number in numbers if number in result])
 
 
-def _parameters(wanted: CapacityRequest, *, numbers: Collection[int] | None) -> Mapping[str, object]:
-    order, window = wanted.order, wanted.window
+def _parameters(request: CapacityRequest, *, numbers: Collection[int] | None) -> Mapping[str, object]:
+    order, window = request.order, request.window
     return {
         "start": window.start,
         "during": Range(window.start, window.end),
-        "own": list(wanted.own),
-        "beside": _json(wanted.beside),
+        "own": list(request.own),
+        "beside": _json(request.beside),
         "vcpus": order.size.vcpus,
         "memory_mb": order.size.memory_mb,
         "disk_gb": order.size.disk_gb,
         "amount": order.amount,
         "least": order.least,
         "most": order.most,
-        "keep": list(wanted.keep),
-        "must": list(wanted.must),
-        "without": list(wanted.without),
-        "soon": wanted.soon,
-        "project_id": wanted.project_id,
+        "keep": list(request.keep),
+        "must": list(request.must),
+        "without": list(request.without),
+        "soon": request.soon,
+        "project_id": request.project_id,
         "numbers": numbers,
-        "together": list(wanted.together),
-        "giving_way": list(wanted.giving_way),
+        "together": list(request.together),
+        "giving_way": list(request.giving_way),
     }
 
 
@@ -176,10 +178,10 @@ def _json(beside: Sequence[Use]) -> str:
     return json.dumps(rows, default=str)
 
 
-def ends(conn: Connection, wanted: CapacityRequest) -> list[datetime]:
+def ends(conn: Connection, request: CapacityRequest) -> list[datetime]:
     """Return the ends of the allocations on the matching hosts, of a bounded number of them."""
-    given = {**_parameters(wanted, numbers=None), "until": wanted.window.end + HORIZON, "limit": HORIZON_ROWS}
-    return [row.ends for row in conn.execute(wanted.statements.uses, given)]
+    given = {**_parameters(request, numbers=None), "until": request.window.end + HORIZON, "limit": HORIZON_ROWS}
+    return [row.ends for row in conn.execute(request.statements.uses, given)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,15 +195,15 @@ class Shortage:
     """Time from which slots that are in use are allocated to others."""
 
 
-def shortage(conn: Connection, wanted: CapacityRequest) -> Shortage:
+def shortage(conn: Connection, request: CapacityRequest) -> Shortage:
     """Return the explanation of a shortage. Read a bounded number of allocations in a bounded future."""
-    order, window, statements = wanted.order, wanted.window, wanted.statements
+    order, window, statements = request.order, request.window, request.statements
     until = window.end + HORIZON
-    given = {**_parameters(wanted, numbers=None), "least": 1, "until": until, "limit": HORIZON_ROWS}
+    given = {**_parameters(request, numbers=None), "least": 1, "until": until, "limit": HORIZON_ROWS}
     capacities = {row.id: Size(*row[1:]) for row in conn.execute(statements.capacities, given)}
-    rooms = _capped(conn, wanted, [Room(*row) for row in conn.execute(statements.rooms, given)])
+    rooms = _capped(conn, request, [Room(*row) for row in conn.execute(statements.rooms, given)])
     shortage = Shortage(len(capacities), shared_capacity.fitting(order, rooms))
-    if wanted.classes:
+    if request.classes:
         return shortage  # Their availability is not computed: a start that fits by size alone may not fit.
     rows = conn.execute(statements.uses, given).all()
     known_until = rows[-1].begins if len(rows) == HORIZON_ROWS else until
@@ -210,7 +212,7 @@ def shortage(conn: Connection, wanted: CapacityRequest) -> Shortage:
         for row in rows
         if row.host in capacities  # Other hosts were opened or registered between the two statements.
     ]
-    uses += [use for use in wanted.beside if use.host in capacities]
+    uses += [use for use in request.beside if use.host in capacities]
     if order.kept:
         return replace(shortage, lasts_until=shared_capacity.lasts_until(capacities, uses, order, window))
     return replace(shortage, fits_from=shared_capacity.earliest_fit(capacities, uses, order, window, known_until))

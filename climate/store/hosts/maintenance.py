@@ -152,17 +152,17 @@ class WindowFilter:
     limit: int | None = None
 
 
-def listed(conn: Connection, wanted: WindowFilter) -> list[Window]:
+def listed(conn: Connection, filters: WindowFilter) -> list[Window]:
     """Return windows in the order of their creation. Raise InvalidInput for an unknown marker."""
-    query = _WINDOWS.where(windows.c.state.in_(wanted.states)).order_by(windows.c.created_at, windows.c.id)
-    query = query if wanted.host is None else query.where(windows.c.host == wanted.host)
-    if wanted.marker is not None:
-        place = select(windows.c.created_at, windows.c.id).where(windows.c.id == wanted.marker)
+    query = _WINDOWS.where(windows.c.state.in_(filters.states)).order_by(windows.c.created_at, windows.c.id)
+    query = query if filters.host is None else query.where(windows.c.host == filters.host)
+    if filters.marker is not None:
+        place = select(windows.c.created_at, windows.c.id).where(windows.c.id == filters.marker)
         row = conn.execute(place).one_or_none()
         if row is None:
-            raise InvalidInput(f"marker {wanted.marker} is not the id of a maintenance window")
+            raise InvalidInput(f"marker {filters.marker} is not the id of a maintenance window")
         query = query.where(tuple_(windows.c.created_at, windows.c.id) > tuple_(row.created_at, row.id))
-    return [_window(row) for row in conn.execute(query.limit(wanted.limit))]
+    return [_window(row) for row in conn.execute(query.limit(filters.limit))]
 
 
 def beginning(conn: Connection, now: datetime) -> list[Window]:

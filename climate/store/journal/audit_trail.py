@@ -85,15 +85,15 @@ def listed(conn: Connection, wanted: AuditQuery) -> list[AuditEntry]:
     return [_entry(row, earlier) for row in rows]
 
 
-def _conditions(wanted: AuditQuery) -> list[ColumnElement[bool]]:
+def _conditions(query: AuditQuery) -> list[ColumnElement[bool]]:
     asked: Sequence[tuple[object, Callable[[Any], ColumnElement[bool]]]] = (
-        (wanted.kind, _of_kind),
-        (wanted.object_id, _of_object),
-        (wanted.author, lambda author: bindparam("author", author, String) == _AUTHOR),
-        (wanted.project_id, _of_project),
-        (wanted.since, lambda since: table.c.recorded_at >= since),
-        (wanted.until, lambda until: table.c.recorded_at < until),
-        (wanted.marker, lambda marker: table.c.position < marker),
+        (query.kind, _of_kind),
+        (query.object_id, _of_object),
+        (query.author, lambda author: bindparam("author", author, String) == _AUTHOR),
+        (query.project_id, _of_project),
+        (query.since, lambda since: table.c.recorded_at >= since),
+        (query.until, lambda until: table.c.recorded_at < until),
+        (query.marker, lambda marker: table.c.position < marker),
     )
     return [condition(value) for value, condition in asked if value is not None]
 

@@ -136,13 +136,13 @@ def lock(conn: Connection, stream: UUID) -> None:
     locks.alone(conn, Subject.JOURNAL, stream)
 
 
-def append_next(conn: Connection, author: Caller, happened: Sequence[tuple[UUID, AnyFact]]) -> None:
+def append_next(conn: Connection, author: Caller, facts: Sequence[tuple[UUID, AnyFact]]) -> None:
     """Append a fact to the end of each of these streams; the streams or their rows must be locked."""
-    streams = [stream for stream, _ in happened]
+    streams = [stream for stream, _ in facts]
     wanted = in_parameter(journal.c.stream, "streams")
     last = select(journal.c.stream, func.max(journal.c.version)).where(wanted).group_by(journal.c.stream)
     known: dict[UUID, int] = {row[0]: row[1] for row in conn.execute(last, {"streams": streams})}
-    entries = [(stream, known.get(stream, 0) + 1, fact) for stream, fact in happened]
+    entries = [(stream, known.get(stream, 0) + 1, fact) for stream, fact in facts]
     if entries:
         conn.execute(insert(journal), rows(entries, author))
 

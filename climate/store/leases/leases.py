@@ -300,65 +300,65 @@ class Listing:
     """Leases of a project in the order of their ends, without a marker, instead of the oldest first."""
 
 
-def listed(conn: Connection, wanted: Listing) -> list[ReadLease]:
+def listed(conn: Connection, listing: Listing) -> list[ReadLease]:
     """Return leases, oldest first, in one statement. Raise InvalidInput for a marker that is not among them.
 
     Each condition has an index, in the order of the list where that is possible.
     """
-    order = (leases.c.end_date if wanted.soonest else leases.c.created_at, leases.c.id)
-    wished = _conditions(conn, wanted)
-    if (reader := wanted.reader) is None:
+    order = (leases.c.end_date if listing.soonest else leases.c.created_at, leases.c.id)
+    wished = _conditions(conn, listing)
+    if (reader := listing.reader) is None:
         chosen = _WHOLE.where(*wished)
     else:  # two lists of ids, each by its own index
         shared = shared_with(project_id=reader.project_id, user_id=reader.user_id)
         both = [
-            select(leases.c.id).where(*wished, condition).order_by(*order).limit(wanted.limit)
+            select(leases.c.id).where(*wished, condition).order_by(*order).limit(listing.limit)
             for condition in (leases.c.project_id == reader.project_id, shared)
         ]
         chosen = _WHOLE.where(leases.c.id.in_(union(*(one.subquery().select() for one in both))))
-    return [_read(row) for row in conn.execute(chosen.order_by(*order).limit(wanted.limit)).all()]
+    return [_read(row) for row in conn.execute(chosen.order_by(*order).limit(listing.limit)).all()]
 
 
-def _conditions(conn: Connection, wanted: Listing) -> list[ColumnElement[bool]]:
+def _conditions(conn: Connection, listing: Listing) -> list[ColumnElement[bool]]:
     found = [~leases.c.gone]
-    if wanted.status in _LEASE_STATUSES:  # a plan for any status expects as many leases of a rare one
-        found.append(has(leases.c.status, wanted.status))
-    elif wanted.status is not None:
-        found.append(leases.c.status == wanted.status)
+    if listing.status in _LEASE_STATUSES:  # a plan for any status expects as many leases of a rare one
+        found.append(has(leases.c.status, listing.status))
+    elif listing.status is not None:
+        found.append(leases.c.status == listing.status)
     conditions = {
-        leases.c.project_id: wanted.project_id,
-        leases.c.name: wanted.name,
-        leases.c.series_id: wanted.series_id,
+        leases.c.project_id: listing.project_id,
+        leases.c.name: listing.name,
+        leases.c.series_id: listing.series_id,
     }
     found += [column == value for column, value in conditions.items() if value is not None]
-    if wanted.starts_before is not None:
-        latest = min(wanted.starts_before, LAST - AHEAD_OF_ITS_START) + AHEAD_OF_ITS_START
-        found += [leases.c.start_date < wanted.starts_before, leases.c.created_at < latest]
-    if wanted.ends_after is not None:
-        found.append(_ends_after(wanted, wanted.ends_after))
-    if wanted.marker is not None:
-        found.append(tuple_(leases.c.created_at, leases.c.id) > _place(conn, wanted))
+    if listing.starts_before is not None:
+        latest = min(listing.starts_before, LAST - AHEAD_OF_ITS_START) + AHEAD_OF_ITS_START
+        found += [leases.c.start_date < listing.starts_before, leases.c.created_at < latest]
+    if listing.ends_after is not None:
+        found.append(_ends_after(listing, listing.ends_after))
+    if listing.marker is not None:
+        found.append(tuple_(leases.c.created_at, leases.c.id) > _place(conn, listing))
     return found
 
 
-def _ends_after(wanted: Listing, time: datetime) -> ColumnElement[bool]:
-    if wanted.soonest:
+def _ends_after(listing: Listing, time: datetime) -> ColumnElement[bool]:
+    if listing.soonest:
         return leases.c.end_date > time
     # Selected by a list of ids, hence by the index of ends: the order of the list begins with ended leases.
     late = select(leases.c.id).where(~leases.c.gone, leases.c.end_date > time).order_by(leases.c.end_date)
-    late = late if wanted.project_id is None else late.where(leases.c.project_id == wanted.project_id)
+    late = late if listing.project_id is None else late.where(leases.c.project_id == listing.project_id)
     return leases.c.id == func.any(func.array(late.scalar_subquery()))
 
 
-def _place(conn: Connection, wanted: Listing) -> object:
-    place = select(leases.c.created_at, leases.c.id).where(leases.c.id == wanted.marker)
-    if wanted.project_id is not None:
-        place = place.where(leases.c.project_id == wanted.project_id)
-    if wanted.reader is not None:
-        place = place.where(_readable(wanted.reader))
+def _place(conn: Connection, listing: Listing) -> object:
+    place = select(leases.c.created_at, leases.c.id).where(leases.c.id == listing.marker)
+    if listing.project_id is not None:
+        place = place.where(leases.c.project_id == listing.project_id)
+    if listing.reader is not None:
+        place = place.where(_readable(listing.reader))
     row = conn.execute(place).one_or_none()
     if row is None:
-        raise InvalidInput(f"marker {wanted.marker} is not the id of a lease in this list")
+        raise InvalidInput(f"marker {listing.marker} is not the id of a lease in this list")
     return tuple_(row.created_at, row.id)
 
 

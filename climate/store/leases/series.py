@@ -90,19 +90,19 @@ class SeriesListing:
     limit: int | None = None
 
 
-def listed(conn: Connection, wanted: SeriesListing) -> list[Series]:
+def listed(conn: Connection, listing: SeriesListing) -> list[Series]:
     """Return series, oldest first. Raise InvalidInput for a marker that is not among them."""
     own = [~table.c.gone]
-    own += [] if wanted.project_id is None else [table.c.project_id == wanted.project_id]
+    own += [] if listing.project_id is None else [table.c.project_id == listing.project_id]
     query = select(table).where(*own).order_by(table.c.created_at, table.c.id)
-    query = query if wanted.name is None else query.where(table.c.name == wanted.name)
-    if wanted.marker is not None:
-        place = select(table.c.created_at, table.c.id).where(table.c.id == wanted.marker, *own)
+    query = query if listing.name is None else query.where(table.c.name == listing.name)
+    if listing.marker is not None:
+        place = select(table.c.created_at, table.c.id).where(table.c.id == listing.marker, *own)
         row = conn.execute(place).one_or_none()
         if row is None:
-            raise InvalidInput(f"marker {wanted.marker} is not the id of a series in this list")
+            raise InvalidInput(f"marker {listing.marker} is not the id of a series in this list")
         query = query.where(tuple_(table.c.created_at, table.c.id) > tuple_(row.created_at, row.id))
-    return [_series(row) for row in conn.execute(query.limit(wanted.limit))]
+    return [_series(row) for row in conn.execute(query.limit(listing.limit))]
 
 
 def counts(conn: Connection, ids: Sequence[UUID]) -> dict[UUID, int]:

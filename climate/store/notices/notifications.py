@@ -91,32 +91,32 @@ def add(conn: Connection, now: datetime, messages: Sequence[Notice]) -> None:
         conn.execute(_ADD, {"now": now, "notices": json.dumps([_row(notice) for notice in messages])})
 
 
-def listed(conn: Connection, wanted: Listing) -> list[Kept]:
+def listed(conn: Connection, listing: Listing) -> list[Kept]:
     """Return notifications for users, oldest first. Raise InvalidInput for a marker that is not among them."""
-    shown = _dead(wanted) if wanted.dead else [notices.c.audience == Audience.PEOPLE]
-    shown += [_addressed(wanted, wanted.project_id)] if wanted.project_id is not None else []
-    query = select(notices).where(*shown).order_by(notices.c.id).limit(wanted.limit)
-    if wanted.marker is not None:
-        if conn.scalar(select(notices.c.id).where(*shown, notices.c.id == wanted.marker)) is None:
-            raise InvalidInput(f"marker {wanted.marker} is not the id of a notice in this list")
-        query = query.where(notices.c.id > wanted.marker)
-    if wanted.since is not None:
-        query = query.where(notices.c.at >= wanted.since)
-    for column, value in ((notices.c.kind, wanted.kind), (notices.c.lease_id, wanted.lease_id)):
+    shown = _dead(listing) if listing.dead else [notices.c.audience == Audience.PEOPLE]
+    shown += [_addressed(listing, listing.project_id)] if listing.project_id is not None else []
+    query = select(notices).where(*shown).order_by(notices.c.id).limit(listing.limit)
+    if listing.marker is not None:
+        if conn.scalar(select(notices.c.id).where(*shown, notices.c.id == listing.marker)) is None:
+            raise InvalidInput(f"marker {listing.marker} is not the id of a notice in this list")
+        query = query.where(notices.c.id > listing.marker)
+    if listing.since is not None:
+        query = query.where(notices.c.at >= listing.since)
+    for column, value in ((notices.c.kind, listing.kind), (notices.c.lease_id, listing.lease_id)):
         query = query if value is None else query.where(column == value)
     return [_kept(row) for row in conn.execute(query)]
 
 
-def _addressed(wanted: Listing, project_id: str) -> ColumnElement[bool]:
+def _addressed(listing: Listing, project_id: str) -> ColumnElement[bool]:
     """Return the condition for notifications to a project, and to a user with whom leases are shared."""
-    shared = select(leases.c.id).where(shared_with(project_id=project_id, user_id=wanted.user_id))
+    shared = select(leases.c.id).where(shared_with(project_id=project_id, user_id=listing.user_id))
     own = notices.c.project_id == project_id
-    return own if wanted.user_id is None or wanted.dead else or_(own, notices.c.lease_id.in_(shared))
+    return own if listing.user_id is None or listing.dead else or_(own, notices.c.lease_id.in_(shared))
 
 
-def _dead(wanted: Listing) -> list[ColumnElement[bool]]:
+def _dead(listing: Listing) -> list[ColumnElement[bool]]:
     """Return the conditions for deliveries that were given up; those to other services are for admins."""
-    own = [notices.c.audience.in_((Audience.PEOPLE, Audience.MAIL))] if wanted.project_id is not None else []
+    own = [notices.c.audience.in_((Audience.PEOPLE, Audience.MAIL))] if listing.project_id is not None else []
     return [_GIVEN_UP, *own]
 
 

@@ -66,16 +66,16 @@ class UsageLine:
         return self.reserved - self.used
 
 
-def lines(conn: Connection, wanted: UsageQuery) -> Sequence[UsageLine]:
+def lines(conn: Connection, query: UsageQuery) -> Sequence[UsageLine]:
     """Return the lines of a report, by time and key."""
     given = {
-        "start": wanted.period.start,
-        "end": wanted.period.end,
-        "project_id": wanted.project_id,
-        "property": wanted.property_name,
-        "limit": wanted.limit,
+        "start": query.period.start,
+        "end": query.period.end,
+        "project_id": query.project_id,
+        "property": query.property_name,
+        "limit": query.limit,
     }
-    return [UsageLine(*row) for row in conn.execute(_STATEMENTS[wanted.by, wanted.per], given)]
+    return [UsageLine(*row) for row in conn.execute(_STATEMENTS[query.by, query.per], given)]
 
 
 _KEYS = {

@@ -92,14 +92,14 @@ def _rebuild_body() -> Body:
     return action_bodies.REBUILD_54_TO_56 if since(54) else action_bodies.REBUILD_TO_53
 
 
-def _public_key(server_id: str, given: Values) -> str | None:
+def _public_key(server_id: str, values: Values) -> str | None:
     """Return the public key that a parent zone sent with a key_name; None: the key pair of a rebuild is one of here.
 
     The user who created the server must have the key pair. A child zone that has the server gets its public key.
     """
-    if "key_name" not in given:
+    if "key_name" not in values:
         return None
-    name, public_key = given["key_name"], given.get("public_key", "")
+    name, public_key = values["key_name"], values.get("public_key", "")
     if zone_chain.is_forwarded():
         if name is not None and not public_key:
             raise Forbidden(ONLY_ITS_USER)
@@ -114,10 +114,10 @@ def _public_key(server_id: str, given: Values) -> str | None:
     return None
 
 
-def _user_data(server_id: str, given: Values) -> str | None:
+def _user_data(server_id: str, values: Values) -> str | None:
     """Return the user data of a server after its rebuild; a top cell knows only what the request has."""
-    if "user_data" in given:
-        sent: str | None = given["user_data"]
+    if "user_data" in values:
+        sent: str | None = values["user_data"]
         return sent
     return server_details.user_data(compute(), [server_id]).get(server_id)
 

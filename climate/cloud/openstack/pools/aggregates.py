@@ -78,14 +78,14 @@ def read_state(remote: Remote) -> AggregateState:
     return AggregateState(names, {pool.name: pool for pool in result if _is_pool(pool)}, granted)
 
 
-def kept(remote: Remote, seen: AggregateState, name: str) -> Pool:
+def kept(remote: Remote, state: AggregateState, name: str) -> Pool:
     """Return one of the KEPT pools; create it, closed to everybody, if there is none.
 
     A reservation pool that somebody else created is closed too. With BlazarFilter, which protects it, it stays as it
     is: an administrator removes `filter_tenant_id` to admit preemptible servers.
     """
-    pool = ensure(remote, seen, name)
-    if name in seen.pools and (remote.blazar_filter or pool.metadata.get(TENANT) == NOBODY):
+    pool = ensure(remote, state, name)
+    if name in state.pools and (remote.blazar_filter or pool.metadata.get(TENANT) == NOBODY):
         return pool
     if not _is_pool(pool) and (pool.hosts or pool.metadata):
         raise Refused(f"the aggregate {name} is not a pool of climate, but has the name of one; rename the aggregate")
@@ -93,10 +93,10 @@ def kept(remote: Remote, seen: AggregateState, name: str) -> Pool:
     return pool
 
 
-def ensure(remote: Remote, seen: AggregateState, name: str) -> Pool:
+def ensure(remote: Remote, state: AggregateState, name: str) -> Pool:
     """Return the pool of that name; create it if there is none. Another process may create it at the same time."""
-    if name in seen.pools:
-        return seen.pools[name]
+    if name in state.pools:
+        return state.pools[name]
     try:
         made = remote.post("/os-aggregates", {"aggregate": {"name": name}})["aggregate"]
     except Clash:
@@ -105,7 +105,7 @@ def ensure(remote: Remote, seen: AggregateState, name: str) -> Pool:
         if made is None:
             raise
     # Nova leaves hosts and metadata out of the answer to POST: a new aggregate has none.
-    return _pool({"hosts": [], "metadata": {}, **made}, seen.names)
+    return _pool({"hosts": [], "metadata": {}, **made}, state.names)
 
 
 def set_metadata(remote: Remote, pool: Pool, changes: Changes) -> Metadata:
@@ -186,5 +186,5 @@ def _is_pool(pool: Pool) -> bool:
     return pool.name in (FREEPOOL, BOOK) or is_owned or (pool.name in KEPT and closed)
 
 
-def _pool(seen: Body, names: Names) -> Pool:
-    return Pool(str(seen["id"]), seen["name"], names.read(seen["hosts"] or ()), dict(seen["metadata"] or {}))
+def _pool(body: Body, names: Names) -> Pool:
+    return Pool(str(body["id"]), body["name"], names.read(body["hosts"] or ()), dict(body["metadata"] or {}))

@@ -12,13 +12,13 @@ from climate.cloud.openstack.pools import aggregates
 from climate.cloud.openstack.pools.aggregates import BOOK, CLOSED, OWNER, PROMISED, AggregateState, Pool
 
 
-def members(seen: AggregateState) -> Mapping[str, frozenset[str]]:
+def members(state: AggregateState) -> Mapping[str, frozenset[str]]:
     """Return names of hosts by pool, each host in one pool; KEPT pools without hosts are left out, except the first."""
-    there = {name: pool for name, pool in seen.pools.items() if name != BOOK and PROMISED not in pool.metadata}
+    there = {name: pool for name, pool in state.pools.items() if name != BOOK and PROMISED not in pool.metadata}
     shown = {name for name, pool in there.items() if name not in KEPT or pool.hosts}
     return {
-        name: frozenset(host for host in seen.pools[name].hosts if seen.of(host) == name)
-        if name in seen.pools
+        name: frozenset(host for host in state.pools[name].hosts if state.of(host) == name)
+        if name in state.pools
         else frozenset()
         for name in shown | {FREEPOOL}
     }
@@ -42,12 +42,12 @@ def enrol(remote: Remote, host: str, token: int) -> None:
         _join_free(remote, seen, host, free)
 
 
-def _join_free(remote: Remote, seen: AggregateState, host: str, free: Pool) -> None:
-    aggregates.join(remote, seen.names, host, free)
+def _join_free(remote: Remote, state: AggregateState, host: str, free: Pool) -> None:
+    aggregates.join(remote, state.names, host, free)
     try:
         _refuse_used(remote, host)
     except Refused:
-        aggregates.leave(remote, seen.names, host, free)
+        aggregates.leave(remote, state.names, host, free)
         raise
 
 
@@ -90,18 +90,18 @@ def lend(remote: Remote, name: str, projects: Sequence[str], hosts: Sequence[str
         _complete_move(remote, seen, host, FREEPOOL, pool)
 
 
-def _evict_preemptibles(remote: Remote, seen: AggregateState, pool: Pool, hosts: Sequence[str]) -> None:
+def _evict_preemptibles(remote: Remote, state: AggregateState, pool: Pool, hosts: Sequence[str]) -> None:
     """Delete the preemptible servers of hosts from the reservation pool, then add the hosts to the lease pool.
 
     Nova adds a host to a pool with a zone of its own only if no server is on it. Until then BlazarFilter admits further
     servers, which the next attempt deletes. Raise NotYet while there are any.
     """
-    coming = [host for host in hosts if _is_coming(seen, host)]
+    coming = [host for host in hosts if _is_coming(state, host)]
     _evict(remote, coming)
     for host in coming:
         if host not in pool.hosts:
             try:
-                aggregates.join(remote, seen.names, host, pool)
+                aggregates.join(remote, state.names, host, pool)
             except Clash as refusal:
                 raise NotYet(f"host {host} cannot join its pool yet: {refusal}") from None
     _evict(remote, coming)  # a server that Nova placed before, and that was on no host then
@@ -161,56 +161,56 @@ def place(remote: Remote, host: str, to: str | None, token: int) -> None:
     _move(remote, seen, host, to)
 
 
-def _is_lent(seen: AggregateState, name: str) -> bool:
-    return name in seen.pools and PROMISED not in seen.pools[name].metadata
+def _is_lent(state: AggregateState, name: str) -> bool:
+    return name in state.pools and PROMISED not in state.pools[name].metadata
 
 
-def _move(remote: Remote, seen: AggregateState, host: str, to: str | None) -> None:
-    target = aggregates.kept(remote, seen, to) if to in KEPT else seen.pools[to] if to is not None else None
-    sources = [seen.pools[name] for name in seen.all_of(host) if name != to]
+def _move(remote: Remote, state: AggregateState, host: str, to: str | None) -> None:
+    target = aggregates.kept(remote, state, to) if to in KEPT else state.pools[to] if to is not None else None
+    sources = [state.pools[name] for name in state.all_of(host) if name != to]
     if to is not None and to not in KEPT:
-        lease_servers.check_empty(remote, seen, to, [host])
+        lease_servers.check_empty(remote, state, to, [host])
     if target is not None:
-        lease_servers.note_origin(remote, seen, host, target)
-        _join(remote, seen, host, target)
+        lease_servers.note_origin(remote, state, host, target)
+        _join(remote, state, host, target)
     for source in sources:
-        aggregates.leave(remote, seen.names, host, source)
+        aggregates.leave(remote, state.names, host, source)
         lease_servers.forget_origin(remote, host, source)
 
 
-def _join(remote: Remote, seen: AggregateState, host: str, target: Pool) -> None:
-    if remote.blazar_filter and target.name not in KEPT and _is_coming(seen, host):
-        _evict_preemptibles(remote, seen, target, [host])
+def _join(remote: Remote, state: AggregateState, host: str, target: Pool) -> None:
+    if remote.blazar_filter and target.name not in KEPT and _is_coming(state, host):
+        _evict_preemptibles(remote, state, target, [host])
     elif host not in target.hosts:
-        aggregates.join(remote, seen.names, host, target)
+        aggregates.join(remote, state.names, host, target)
         if target.name == FREEPOOL:
-            _undo_move(remote, seen, host, target)
+            _undo_move(remote, state, host, target)
 
 
-def _is_coming(seen: AggregateState, host: str) -> bool:
-    return FREEPOOL in seen.pools and host in seen.pools[FREEPOOL].hosts
+def _is_coming(state: AggregateState, host: str) -> bool:
+    return FREEPOOL in state.pools and host in state.pools[FREEPOOL].hosts
 
 
-def _undo_move(remote: Remote, seen: AggregateState, host: str, free: Pool) -> None:
+def _undo_move(remote: Remote, state: AggregateState, host: str, free: Pool) -> None:
     """Undo a move if servers arrived meanwhile; the host has not left its former pools yet."""
     try:
-        _wait_for_servers(remote, seen, host)
+        _wait_for_servers(remote, state, host)
     except NotYet:
-        aggregates.leave(remote, seen.names, host, free)
+        aggregates.leave(remote, state.names, host, free)
         raise
 
 
-def _wait_for_servers(remote: Remote, seen: AggregateState, host: str) -> None:
-    if shared_capacity.other_servers(remote, seen, host):
+def _wait_for_servers(remote: Remote, state: AggregateState, host: str) -> None:
+    if shared_capacity.other_servers(remote, state, host):
         raise NotYet(f"servers are still on {host}")
 
 
-def _check(seen: AggregateState, name: str, hosts: Iterable[str], token: int) -> None:
+def _check(state: AggregateState, name: str, hosts: Iterable[str], token: int) -> None:
     if name in KEPT or name == BOOK:
         raise Refused(f"the pool {name} is lent to nobody")
-    fencing.check(seen.book, map(fencing.of_host, hosts), token)
-    if name in seen.pools:
-        fencing.check(seen.pools[name].metadata, [fencing.of_pool(name)], token)
+    fencing.check(state.book, map(fencing.of_host, hosts), token)
+    if name in state.pools:
+        fencing.check(state.pools[name].metadata, [fencing.of_pool(name)], token)
 
 
 def _mark(remote: Remote, pool: Pool, wanted: Changes, token: int) -> None:
@@ -222,12 +222,12 @@ def _mark(remote: Remote, pool: Pool, wanted: Changes, token: int) -> None:
         fencing.check(aggregates.set_metadata(remote, pool, changes), subject, token)
 
 
-def _complete_move(remote: Remote, seen: AggregateState, host: str, source: str, target: Pool) -> None:
+def _complete_move(remote: Remote, state: AggregateState, host: str, source: str, target: Pool) -> None:
     """Move a host, or complete an interrupted move."""
     if host not in target.hosts:
-        aggregates.move(remote, seen.names, host, seen.pools[source], target)
-    elif source in seen.pools and host in seen.pools[source].hosts:
-        aggregates.leave(remote, seen.names, host, seen.pools[source])
+        aggregates.move(remote, state.names, host, state.pools[source], target)
+    elif source in state.pools and host in state.pools[source].hosts:
+        aggregates.leave(remote, state.names, host, state.pools[source])
 
 
 def _refuse_used(remote: Remote, host: str) -> None:

@@ -36,9 +36,9 @@ def forget(remote: Remote, name: str) -> None:
         aggregates.drop(remote, pool)
 
 
-def listed(seen: AggregateState) -> dict[str, LeasePool]:
+def listed(state: AggregateState) -> dict[str, LeasePool]:
     """Return all pools of reservations by name."""
-    own = {name: pool for name, pool in seen.pools.items() if name not in KEPT and name != BOOK}
+    own = {name: pool for name, pool in state.pools.items() if name not in KEPT and name != BOOK}
     return {name: LeasePool(int(pool.id), _wanted(pool)) for name, pool in own.items()}
 
 

@@ -93,15 +93,15 @@ def broadcast_call(
     return BroadcastCall(message.uuid, options.name, run_locally, known)
 
 
-def wait(compute: Compute, asked: BroadcastCall, seconds: float) -> Collected:
+def wait(compute: Compute, call: BroadcastCall, seconds: float) -> Collected:
     """Return the responses to a broadcast; later ones are dropped."""
     result = cell_messages.wait_for(
-        compute.engine, asked.uuid, seconds, lambda bodies: not list(_silent(asked, _read(bodies)))
+        compute.engine, call.uuid, seconds, lambda bodies: not list(_silent(call, _read(bodies)))
     )
     responses = _read(result)
     return Collected(
         tuple(responses[path] for path in sorted(responses)),
-        tuple(sorted(_silent(asked, responses))),
+        tuple(sorted(_silent(call, responses))),
     )
 
 
@@ -109,11 +109,11 @@ def _read(bodies: Mapping[str, Mapping[str, object]]) -> dict[str, Response]:
     return {path: read_body(body) for path, body in bodies.items()}
 
 
-def _silent(asked: BroadcastCall, responses: Mapping[str, Response]) -> Iterator[str]:
+def _silent(call: BroadcastCall, responses: Mapping[str, Response]) -> Iterator[str]:
     """Yield the cells that have not answered. A cell's own answer determines the cells behind it."""
-    if asked.run_locally and asked.source not in responses:
-        yield asked.source
-    yield from _unanswered(asked.source, asked.known, responses)
+    if call.run_locally and call.source not in responses:
+        yield call.source
+    yield from _unanswered(call.source, call.known, responses)
 
 
 def _unanswered(path: str, known: Known, responses: Mapping[str, Response]) -> Iterator[str]:

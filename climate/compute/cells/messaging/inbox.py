@@ -228,18 +228,18 @@ def _hand_on(post: _Post, new: Sequence[_Arrival], pipeline: Pipeline, now: date
             pipeline.confirm(cell, deliveries)
 
 
-def _send(here: CellSnapshot, sent: Mapping[str, Sequence[Sent]], pipeline: Pipeline | None) -> None:
+def _send(snapshot: CellSnapshot, sent: Mapping[str, Sequence[Sent]], pipeline: Pipeline | None) -> None:
     for name, listed in sent.items():
-        cell = here.links.opened(name)
+        cell = snapshot.links.opened(name)
         if cell is not None and pipeline is not None:
-            pipeline.send(cell, listed, here.now)
+            pipeline.send(cell, listed, snapshot.now)
 
 
-def _pass_on(here: CellSnapshot, outcome: Outcome, pipeline: Pipeline) -> None:
+def _pass_on(snapshot: CellSnapshot, outcome: Outcome, pipeline: Pipeline) -> None:
     """Send the messages of an outcome without storing them."""
     for neighbour, message in outcome.sends:
-        if (cell := here.links.opened(neighbour.name)) is not None:
-            pipeline.pass_on(cell, message, here.now)
+        if (cell := snapshot.links.opened(neighbour.name)) is not None:
+            pipeline.pass_on(cell, message, snapshot.now)
 
 
 def _are_reachable(links: Links, outcome: Outcome) -> bool:

@@ -39,7 +39,7 @@ def send(
     compute: Compute,
     transport: CellTransport,
     name: str,
-    here: CellSnapshot | None = None,
+    snapshot: CellSnapshot | None = None,
     writing: AbstractContextManager[Connection] | None = None,
 ) -> int:
     """Send due messages to a neighbour; return the number that its broker accepted.
@@ -48,9 +48,9 @@ def send(
     `writing`: the surroundings and a connection, if the caller has them.
     """
     with compute.engine.begin() if writing is None else writing as conn:
-        now = here.now if here is not None else compute.now(conn)
+        now = snapshot.now if snapshot is not None else compute.now(conn)
         taken = cell_messages.take(conn, name, now, BATCH)
-        links = (here.links if here is not None else neighbours.links(compute, conn)) if taken else None
+        links = (snapshot.links if snapshot is not None else neighbours.links(compute, conn)) if taken else None
         cell = links.opened(name) if links is not None else None
     return 0 if cell is None else publish(compute, transport, (cell, now), taken)
 

@@ -62,10 +62,10 @@ class Healer:
         return result
 
 
-def sync(compute: Compute, wanted: HealRequest) -> int:
+def sync(compute: Compute, request: HealRequest) -> int:
     """Schedule reports of servers of this cell; return their number."""
     with compute.engine.begin() as conn:
-        ids = changes.recent(conn, wanted.updated_since, project_id=wanted.project_id, deleted=wanted.deleted)
+        ids = changes.recent(conn, request.updated_since, project_id=request.project_id, deleted=request.deleted)
         changes.note(conn, ids)
     return len(ids)
 

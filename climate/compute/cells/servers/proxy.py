@@ -74,58 +74,64 @@ def get(compute: Compute, server_id: str, project_id: str | None = None) -> Serv
         return _own(servers.get(conn, server_id), server_id, project_id)
 
 
-def cast(compute: Compute, who: Requester, command: Command) -> None:
+def cast(compute: Compute, requester: Requester, command: Command) -> None:
     """Run a method in the cell of a server without waiting; its outcome comes with the server's report.
 
     Raise NotFound, Conflict, Busy, and InstanceUnknownCell while no cell has reported the server.
     """
     with compute.engine.begin() as conn:
-        server = locked(conn, who)
-        _check(server, who, command)
-        send(compute, conn, server, who, command)
+        server = locked(conn, requester)
+        _check(server, requester, command)
+        send(compute, conn, server, requester, command)
 
 
-def call(compute: Compute, who: Requester, command: Command) -> Any:
+def call(compute: Compute, requester: Requester, command: Command) -> Any:
     """Run a method in the cell of a server; return its value.
 
     Raises as `cast`, the method's errors, and CellTimeout.
     """
-    server = get(compute, who.server_id, who.project_id)
-    _check(server, who, command)
-    order = order_of(server.id, command.method, command.args, who.by)
+    server = get(compute, requester.server_id, requester.project_id)
+    _check(server, requester, command)
+    order = order_of(server.id, command.method, command.args, requester.by)
     return messaging.call(compute, _cell(server), RUN, order)
 
 
-def locked(conn: Connection, who: Requester) -> Server:
+def locked(conn: Connection, requester: Requester) -> Server:
     """Return the server with its row locked. Raise NotFound as `get` does."""
-    return _own(servers.get(conn, who.server_id, lock=True), who.server_id, who.project_id)
+    return _own(servers.get(conn, requester.server_id, lock=True), requester.server_id, requester.project_id)
 
 
-def send(compute: Compute, conn: Connection, server: Server, who: Requester, command: Command) -> None:
+def send(compute: Compute, conn: Connection, server: Server, requester: Requester, command: Command) -> None:
     """Send a command to the cell of a server whose row is locked."""
     cell, now = _cell(server), compute.now(conn)
     if command.changes:
         servers.change(conn, server.id, command.changes, now)
     number = servers.command(conn, server.id, command.task, now)
     if command.action is not None:
-        tasks.note(conn, server.id, command.action, who.by, now)
-    order = order_of(server.id, command.method, command.args, who.by, number)
+        tasks.note(conn, server.id, command.action, requester.by, now)
+    order = order_of(server.id, command.method, command.args, requester.by, number)
     if command.changes:
         order["noted"] = sync.noted(server, command.changes)
     messaging.cast(compute, conn, cell, RUN, order)
 
 
-def request_task(compute: Compute, who: Requester, task: str) -> None:
+def request_task(compute: Compute, requester: Requester, task: str) -> None:
     """Request a task of a server, as `actions.request_task` does in the server's cell."""
     if task == DELETE:
-        delete(compute, who)
+        delete(compute, requester)
         return
     with compute.engine.begin() as conn:
-        server = locked(conn, who)
-        actions.check_lock(server, who.project_id)
+        server = locked(conn, requester)
+        actions.check_lock(server, requester.project_id)
         may(server, task)
         if server.task != task:
-            send(compute, conn, server, who, Command(allowed_methods.METHOD_OF[task], WISHES[task].action, task=task))
+            send(
+                compute,
+                conn,
+                server,
+                requester,
+                Command(allowed_methods.METHOD_OF[task], WISHES[task].action, task=task),
+            )
 
 
 def delete(compute: Compute, who: Requester, delete_type: str = HARD) -> None:
@@ -141,12 +147,12 @@ def delete(compute: Compute, who: Requester, delete_type: str = HARD) -> None:
         messaging.broadcast(compute, conn, DOWN, DELETE_EVERYWHERE, everywhere)
 
 
-def describe(compute: Compute, who: Requester, words: Mapping[str, str | None]) -> Server:
+def describe(compute: Compute, requester: Requester, words: Mapping[str, str | None]) -> Server:
     """Update name and description of a server; an unknown cell gets them later."""
     with compute.engine.begin() as conn:
-        locked(conn, who)
-        servers.change(conn, who.server_id, words, compute.now(conn))
-        server = locked(conn, who)
+        locked(conn, requester)
+        servers.change(conn, requester.server_id, words, compute.now(conn))
+        server = locked(conn, requester)
         # All of them, so that a delayed earlier command changes nothing.
         all_words = {
             "name": server.name,
@@ -155,65 +161,65 @@ def describe(compute: Compute, who: Requester, words: Mapping[str, str | None]) 
             "access_ipv6": server.access[1],
         }
         if server.service_host is not None:
-            send(compute, conn, server, who, Command("update", args={"words": all_words}))
-    return get(compute, who.server_id, who.project_id)
+            send(compute, conn, server, requester, Command("update", args={"words": all_words}))
+    return get(compute, requester.server_id, requester.project_id)
 
 
-def set_metadata(compute: Compute, who: Requester, changed: Changed) -> Mapping[str, str]:
+def set_metadata(compute: Compute, requester: Requester, changed: Changed) -> Mapping[str, str]:
     """Update the metadata of a server; an unknown cell gets it later."""
     with compute.engine.begin() as conn:
-        server = locked(conn, who)
-        actions.check_lock(server, who.project_id)
+        server = locked(conn, requester)
+        actions.check_lock(server, requester.project_id)
         metadata = dict(changed(server.metadata))
         servers.change(conn, server.id, {"metadata": metadata}, compute.now(conn))
         if server.service_host is not None:
-            send(compute, conn, server, who, Command("update_instance_metadata", args={"metadata": metadata}))
+            send(compute, conn, server, requester, Command("update_instance_metadata", args={"metadata": metadata}))
     return metadata
 
 
-def set_tags(compute: Compute, who: Requester, changed: ChangedTags) -> Sequence[str]:
+def set_tags(compute: Compute, requester: Requester, changed: ChangedTags) -> Sequence[str]:
     """Update the tags of a server, which only the top cell has."""
     with compute.engine.begin() as conn:
-        server = locked(conn, who)
+        server = locked(conn, requester)
         tags = changed(server.tags)
         servers.change(conn, server.id, {"tags": list(tags)}, compute.now(conn))
     return tags
 
 
-def lock(compute: Compute, who: Requester, reason: str | None) -> None:
+def lock(compute: Compute, requester: Requester, reason: str | None) -> None:
     """Lock a server against changes by non-administrators."""
     with compute.engine.begin() as conn:
-        server = locked(conn, who)
-        own = server.project_id == who.by["project_id"]
+        server = locked(conn, requester)
+        own = server.project_id == requester.by["project_id"]
         if server.locked_by is not None and own:
             return
         changes = {"locked_by": OWNER if own else ADMIN, "locked_reason": reason}
-        send(compute, conn, server, who, Command("lock", "lock", {"reason": reason}, changes=changes))
+        send(compute, conn, server, requester, Command("lock", "lock", {"reason": reason}, changes=changes))
 
 
-def unlock(compute: Compute, who: Requester) -> None:
+def unlock(compute: Compute, requester: Requester) -> None:
     """Unlock a server. Raise Forbidden if an administrator locked it."""
     with compute.engine.begin() as conn:
-        server = locked(conn, who)
-        if server.locked_by == ADMIN and who.project_id is not None:
+        server = locked(conn, requester)
+        if server.locked_by == ADMIN and requester.project_id is not None:
             raise Forbidden(f"Instance {server.id} was locked by an administrator, and only one unlocks it.")
         changes = {"locked_by": None, "locked_reason": None}
-        send(compute, conn, server, who, Command("unlock", "unlock", changes=changes))
+        send(compute, conn, server, requester, Command("unlock", "unlock", changes=changes))
 
 
-def reset(compute: Compute, who: Requester, status: str) -> None:
+def reset(compute: Compute, requester: Requester, status: str) -> None:
     """Reset the state of a server in its cell."""
     command = Command("reset_state", "os-resetState", {"status": status}, heeds_lock=False)
-    cast(compute, who, command)
+    cast(compute, requester, command)
 
 
-def resize(compute: Compute, who: Requester, flavor: Flavor) -> None:
+def resize(compute: Compute, requester: Requester, flavor: Flavor) -> None:
     """Resize a server to another flavor, which its cell looks up by name."""
     with compute.engine.begin() as conn:
-        seen = _own(servers.get(conn, who.server_id), who.server_id, who.project_id)
+        seen = _own(servers.get(conn, requester.server_id), requester.server_id, requester.project_id)
         limits = quotas.lock_limits(conn, seen.project_id)
-        server = locked(conn, who)
-        actions.check_lock(server, who.project_id)
+        server = locked(conn, requester)
+        actions.check_lock(server, requester.project_id)
         actions.idle(server, RESIZE)
         if flavor.name == server.flavor.name:
             raise BadRequest(f"Instance {server.id} has the flavor {flavor.name} already.")
@@ -221,10 +227,10 @@ def resize(compute: Compute, who: Requester, flavor: Flavor) -> None:
         lacking = Room(max(0, more.vcpus - held.vcpus), max(0, more.ram_mb - held.ram_mb))
         check_quota(limits, servers.used(conn, server.project_id), lacking)
         args = {"flavor_id": flavor.id, "flavor_name": flavor.name}
-        send(compute, conn, server, who, Command("resize", WISHES[RESIZE].action, args, task=RESIZE))
+        send(compute, conn, server, requester, Command("resize", WISHES[RESIZE].action, args, task=RESIZE))
 
 
-def confirm(compute: Compute, who: Requester) -> None:
+def confirm(compute: Compute, requester: Requester) -> None:
     """Confirm the new size of a server."""
 
     def check(server: Server) -> None:
@@ -232,122 +238,122 @@ def confirm(compute: Compute, who: Requester) -> None:
             state = f"task_state {server.task}" if server.busy else f"vm_state {VM_STATES[server.status]}"
             raise Conflict(f"Cannot 'confirmResize' instance {server.id} while it is in {state}")
 
-    cast(compute, who, Command("confirm_resize", "confirmResize", check=check))
+    cast(compute, requester, Command("confirm_resize", "confirmResize", check=check))
 
 
-def migrate(compute: Compute, who: Requester, host: str | None) -> None:
+def migrate(compute: Compute, requester: Requester, host: str | None) -> None:
     """Migrate a server to another host of its cell."""
     command = Command("migrate", WISHES[MIGRATE].action, {"host": host}, task=MIGRATE, check=_idle(MIGRATE))
-    cast(compute, who, command)
+    cast(compute, requester, command)
 
 
-def live_migrate(compute: Compute, who: Requester, host: str | None, block: bool | str) -> None:
+def live_migrate(compute: Compute, requester: Requester, host: str | None, block: bool | str) -> None:
     """Migrate a running server to another host of its cell."""
     args = {"host": host, "block": block}
     command = Command("live_migrate", WISHES[LIVE_MIGRATE].action, args, task=LIVE_MIGRATE, check=_idle(LIVE_MIGRATE))
-    cast(compute, who, command)
+    cast(compute, requester, command)
 
 
-def evacuate(compute: Compute, who: Requester, host: str | None) -> None:
+def evacuate(compute: Compute, requester: Requester, host: str | None) -> None:
     """Evacuate a server of a failed host to another host of its cell."""
     command = Command("evacuate", WISHES[EVACUATE].action, {"host": host}, task=EVACUATE, check=_idle(EVACUATE))
-    cast(compute, who, command)
+    cast(compute, requester, command)
 
 
-def rebuild(compute: Compute, who: Requester, wanted: Rebuilt) -> None:
+def rebuild(compute: Compute, requester: Requester, rebuild: Rebuilt) -> None:
     """Rebuild a server from an image, which its cell looks up by name; a new key pair goes there with its key."""
     with compute.engine.begin() as conn:
-        server = locked(conn, who)
-        actions.check_lock(server, who.project_id)
+        server = locked(conn, requester)
+        actions.check_lock(server, requester.project_id)
         actions.idle(server, REBUILD)
-        image = images.get(conn, wanted.image_id)
+        image = images.get(conn, rebuild.image_id)
         args = {
-            "image_id": wanted.image_id,
+            "image_id": rebuild.image_id,
             "image_name": image.name if image else "",
-            "name": wanted.name,
-            "metadata": None if wanted.metadata is None else dict(wanted.metadata),
-            "description": wanted.description,
-            "boot_data": dict(wanted.boot_data),
-            "public_key": _public_key(conn, server, wanted),
+            "name": rebuild.name,
+            "metadata": None if rebuild.metadata is None else dict(rebuild.metadata),
+            "description": rebuild.description,
+            "boot_data": dict(rebuild.boot_data),
+            "public_key": _public_key(conn, server, rebuild),
         }
         kept = {key: args[key] for key in ("image_id", "name", "metadata", "description") if args[key] is not None}
-        kept |= {key: value for key, value in wanted.boot_data.items() if key == "key_name"}
+        kept |= {key: value for key, value in rebuild.boot_data.items() if key == "key_name"}
         command = Command("rebuild", WISHES[REBUILD].action, args, task=REBUILD, changes=kept)
-        send(compute, conn, server, who, command)
+        send(compute, conn, server, requester, command)
 
 
-def _public_key(conn: Connection, server: Server, wanted: Rebuilt) -> str:
+def _public_key(conn: Connection, server: Server, rebuild: Rebuilt) -> str:
     """Return the public key of the new key pair of a server, which its user has here; empty for none."""
-    name = wanted.boot_data.get("key_name")
-    if name is None or wanted.public_key is not None:
-        return wanted.public_key or ""
+    name = rebuild.boot_data.get("key_name")
+    if name is None or rebuild.public_key is not None:
+        return rebuild.public_key or ""
     return keypairs.public_key(conn, server.user_id, name)
 
 
-def rescue(compute: Compute, who: Requester, image_id: str | None) -> None:
+def rescue(compute: Compute, requester: Requester, image_id: str | None) -> None:
     """Rescue a server with an image, which its cell looks up by name; None: with the image of the server."""
     image = None
     if image_id is not None:
         with reading(compute.engine) as conn:
             image = images.get(conn, image_id)
     args = {"image_id": image_id, "image_name": image.name if image else ""}
-    cast(compute, who, Command("rescue", WISHES[RESCUE].action, args, task=RESCUE, check=_idle(RESCUE)))
+    cast(compute, requester, Command("rescue", WISHES[RESCUE].action, args, task=RESCUE, check=_idle(RESCUE)))
 
 
-def shelve(compute: Compute, who: Requester) -> None:
+def shelve(compute: Compute, requester: Requester) -> None:
     """Shelve a server in its cell."""
-    cast(compute, who, Command("shelve", WISHES[SHELVE].action, task=SHELVE, check=_idle(SHELVE)))
+    cast(compute, requester, Command("shelve", WISHES[SHELVE].action, task=SHELVE, check=_idle(SHELVE)))
 
 
-def unshelve(compute: Compute, who: Requester, zone: str | None) -> None:
+def unshelve(compute: Compute, requester: Requester, zone: str | None) -> None:
     """Unshelve a server in its cell."""
     command = Command("unshelve", WISHES[UNSHELVE].action, {"zone": zone}, task=UNSHELVE, check=_idle(UNSHELVE))
-    cast(compute, who, command)
+    cast(compute, requester, command)
 
 
-def create_image(compute: Compute, who: Requester, name: str, metadata: Mapping[str, str]) -> str:
+def create_image(compute: Compute, requester: Requester, name: str, metadata: Mapping[str, str]) -> str:
     """Create an image of a server in its cell; return its id there."""
     args = {"name": name, "metadata": dict(metadata)}
     command = Command("snapshot", args=args, check=_idle(SNAPSHOT), heeds_lock=False)
-    return str(call(compute, who, command))
+    return str(call(compute, requester, command))
 
 
-def console(compute: Compute, who: Requester, lines: int | None) -> str:
+def console(compute: Compute, requester: Requester, lines: int | None) -> str:
     """Return the console log of a server from its cell; `lines`: the last ones, None: all."""
-    return str(call(compute, who, Command("get_console_output", args={"lines": lines}, heeds_lock=False)))
+    return str(call(compute, requester, Command("get_console_output", args={"lines": lines}, heeds_lock=False)))
 
 
-def interfaces(compute: Compute, who: Requester) -> list[Port]:
+def interfaces(compute: Compute, requester: Requester) -> list[Port]:
     """Return the interfaces of a server from its cell."""
-    result = call(compute, who, Command("get_interfaces", heeds_lock=False))
+    result = call(compute, requester, Command("get_interfaces", heeds_lock=False))
     return [_port(one) for one in result]
 
 
-def attach(compute: Compute, who: Requester, network_id: str, address: str | None) -> Port:
+def attach(compute: Compute, requester: Requester, network_id: str, address: str | None) -> Port:
     """Add an address of a network of its cell to a server; return the interface."""
     command = Command("attach_interface", args={"network_id": network_id, "address": address}, check=_idle(REWIRE))
-    return _port(call(compute, who, command))
+    return _port(call(compute, requester, command))
 
 
-def detach(compute: Compute, who: Requester, port_id: str) -> None:
+def detach(compute: Compute, requester: Requester, port_id: str) -> None:
     """Remove an interface from a server, with all of its addresses."""
-    call(compute, who, Command("detach_interface", args={"port_id": port_id}, check=_idle(REWIRE)))
+    call(compute, requester, Command("detach_interface", args={"port_id": port_id}, check=_idle(REWIRE)))
 
 
-def remove_address(compute: Compute, who: Requester, address: str) -> None:
+def remove_address(compute: Compute, requester: Requester, address: str) -> None:
     """Remove one address from a server."""
-    call(compute, who, Command("remove_fixed_ip", args={"address": address}, check=_idle(REWIRE)))
+    call(compute, requester, Command("remove_fixed_ip", args={"address": address}, check=_idle(REWIRE)))
 
 
-def associate(compute: Compute, who: Requester, address: str, fixed_address: str | None) -> None:
+def associate(compute: Compute, requester: Requester, address: str, fixed_address: str | None) -> None:
     """Associate a floating address of the project in the server's cell with one of the server's."""
     args = {"address": address, "fixed_address": fixed_address}
-    call(compute, who, Command("associate_floating_ip", args=args, heeds_lock=False))
+    call(compute, requester, Command("associate_floating_ip", args=args, heeds_lock=False))
 
 
-def disassociate(compute: Compute, who: Requester, address: str) -> None:
+def disassociate(compute: Compute, requester: Requester, address: str) -> None:
     """Disassociate a floating address from a server."""
-    call(compute, who, Command("disassociate_floating_ip", args={"address": address}, heeds_lock=False))
+    call(compute, requester, Command("disassociate_floating_ip", args={"address": address}, heeds_lock=False))
 
 
 def _port(given: Mapping[str, Any]) -> Port:
@@ -358,9 +364,9 @@ def _idle(task: str) -> Check:
     return lambda server: actions.idle(server, task)
 
 
-def _check(server: Server, who: Requester, command: Command) -> None:
+def _check(server: Server, requester: Requester, command: Command) -> None:
     if command.heeds_lock:
-        actions.check_lock(server, who.project_id)
+        actions.check_lock(server, requester.project_id)
     command.check(server)
 
 

@@ -26,23 +26,23 @@ from climate.compute.store.networks import allocator_messages, granted_fixed_ips
 log = structlog.get_logger(__name__)
 
 
-def prepare(conn: Connection, compute: Compute, wanted: AddressRequest) -> list[tuple[Network, Allocation]]:
+def prepare(conn: Connection, compute: Compute, request: AddressRequest) -> list[tuple[Network, Allocation]]:
     """Return the requests to send. Raise NetworkUnavailable if the host of a network is down, MacsCollide."""
     now, down = compute.now(conn), compute.network.down_seconds
     up = {row["host"] for row in network_hosts.listed(conn, now, down) if row["up"]}
-    for network in wanted.networks:
+    for network in request.networks:
         if network.host not in up:
             log.warning("no addresses: a network host is down", network=network.id, host=network.host)
             raise NetworkUnavailable(f"No network host answers for network {network.id} now: try again later.")
-    fresh = iter(_macs(conn, len(wanted.networks) * len(wanted.server_ids)))
-    return [(network, _allocation(wanted, network, lambda: next(fresh))) for network in wanted.networks]
+    fresh = iter(_macs(conn, len(request.networks) * len(request.server_ids)))
+    return [(network, _allocation(request, network, lambda: next(fresh))) for network in request.networks]
 
 
-def _allocation(wanted: AddressRequest, network: Network, fresh: mac_addresses.Choose) -> Allocation:
-    known = wanted.macs.get(network.id)
-    exact = wanted.addresses.get(network.id)
-    interfaces = tuple(Interface(server_id, known or fresh(), exact) for server_id in wanted.server_ids)
-    return Allocation(str(uuid4()), network.id, str(network.cidr), wanted.project_id, interfaces, wanted.vpn)
+def _allocation(request: AddressRequest, network: Network, fresh: mac_addresses.Choose) -> Allocation:
+    known = request.macs.get(network.id)
+    exact = request.addresses.get(network.id)
+    interfaces = tuple(Interface(server_id, known or fresh(), exact) for server_id in request.server_ids)
+    return Allocation(str(uuid4()), network.id, str(network.cidr), request.project_id, interfaces, request.vpn)
 
 
 def _macs(conn: Connection, count: int) -> list[str]:
@@ -75,13 +75,13 @@ def request_addresses(
         raise
 
 
-def _granted(network: Network, asked: Allocation, answer: Answer | None) -> Granted:
+def _granted(network: Network, allocation: Allocation, answer: Answer | None) -> Granted:
     if answer is None:
         log.warning("no addresses: a network host did not answer in time", network=network.id, host=network.host)
         raise NetworkUnavailable(f"The network host of network {network.id} did not answer in time: try again later.")
     if isinstance(answer, ComputeError):
         raise answer
-    return Granted(asked, network, answer)
+    return Granted(allocation, network, answer)
 
 
 def _found(answers: Iterable[Answer]) -> int:
@@ -89,13 +89,14 @@ def _found(answers: Iterable[Answer]) -> int:
     return min(len(one) if isinstance(one, Mapping) else int(getattr(one, "found", 0)) for one in answers)
 
 
-def cancel(compute: Compute, asked: Sequence[Allocation], keep: AbstractSet[str] = frozenset()) -> None:
+def cancel(compute: Compute, allocations: Sequence[Allocation], keep: AbstractSet[str] = frozenset()) -> None:
     """Release the addresses that these requests were granted, except those of the servers to keep.
 
     The release is recorded in the database and delivered later. If recording fails, the grant expires.
     """
     left = [
-        replace(one, interfaces=tuple(each for each in one.interfaces if each.server_id not in keep)) for one in asked
+        replace(one, interfaces=tuple(each for each in one.interfaces if each.server_id not in keep))
+        for one in allocations
     ]
     try:
         with compute.engine.begin() as conn:

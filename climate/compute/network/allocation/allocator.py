@@ -81,13 +81,13 @@ class InUse:
 class NetworkAllocator(Protocol):
     """Allocator of addresses. Raises NoMoreAddresses, BadRequest or Conflict to refuse; any other error is retried."""
 
-    def allocate_for_instance(self, asked: Allocation, /) -> Mapping[str, str]:
+    def allocate_for_instance(self, allocation: Allocation, /) -> Mapping[str, str]:
         """Grant an address to each interface. Return server id -> address."""
 
-    def add_fixed_ip_to_instance(self, asked: Allocation, /) -> Mapping[str, str]:
+    def add_fixed_ip_to_instance(self, allocation: Allocation, /) -> Mapping[str, str]:
         """Grant one more address to an interface. Return server id -> address."""
 
-    def cancel_allocation(self, asked: Allocation, /) -> None:
+    def cancel_allocation(self, allocation: Allocation, /) -> None:
         """Release the addresses that this request was granted; the boot failed."""
 
     def deallocate_for_instance(self, released: Release, /) -> None:

@@ -22,26 +22,26 @@ class BookAllocator:
     def __init__(self, compute: Compute) -> None:
         self._compute = compute
 
-    def allocate_for_instance(self, asked: Allocation, /) -> Mapping[str, str]:
+    def allocate_for_instance(self, allocation: Allocation, /) -> Mapping[str, str]:
         """Reserve an address for each interface, all or none. A repeated request gets the same addresses."""
         with self._compute.engine.begin() as conn:
-            rows.alone(conn, asked.id)
-            network = networks.get(conn, asked.network_id)
-            granted = rows.held(conn, asked.id, asked.network_id)
-            left = [one for one in asked.interfaces if one.server_id not in granted]
-            exact = managers.of(network).address(network, asked.vpn)
+            rows.alone(conn, allocation.id)
+            network = networks.get(conn, allocation.network_id)
+            granted = rows.held(conn, allocation.id, allocation.network_id)
+            left = [one for one in allocation.interfaces if one.server_id not in granted]
+            exact = managers.of(network).address(network, allocation.vpn)
             for one in left:
                 if one.address is not None or exact is not None:
-                    granted |= self._hold_this(conn, asked, network, (one, exact))
+                    granted |= self._hold_this(conn, allocation, network, (one, exact))
             macs = {one.server_id: one.mac for one in left if one.address is None and exact is None}
             if macs:
-                granted |= rows.hold(conn, asked.id, network.id, macs, self._compute.now(conn))
-            if len(granted) < len(asked.interfaces):
+                granted |= rows.hold(conn, allocation.id, network.id, macs, self._compute.now(conn))
+            if len(granted) < len(allocation.interfaces):
                 raise NoMoreAddresses(f"Zero fixed ips available on network {network.id}.", found=len(granted))
         return granted
 
     def _hold_this(
-        self, conn: Connection, asked: Allocation, network: Network, whose: tuple[Interface, IPv4Address | None]
+        self, conn: Connection, allocation: Allocation, network: Network, whose: tuple[Interface, IPv4Address | None]
     ) -> Mapping[str, str]:
         """Reserve the requested address, else the one that such servers have. Return nothing if the latter is taken."""
         one, exact = whose
@@ -54,25 +54,25 @@ class BookAllocator:
             "address": address,
             "reserved": address == str(exact),
         }
-        if rows.hold_this(conn, asked.id, network.id, wanted, self._compute.now(conn)):
+        if rows.hold_this(conn, allocation.id, network.id, wanted, self._compute.now(conn)):
             return {one.server_id: address}
         if one.address is not None:
             raise BadRequest(f"Fixed IP address {address} is not free in network {network.id}.")
         return {}
 
-    def add_fixed_ip_to_instance(self, asked: Allocation, /) -> Mapping[str, str]:
+    def add_fixed_ip_to_instance(self, allocation: Allocation, /) -> Mapping[str, str]:
         """Reserve one more address for an interface. Raise Conflict if the requested one is not free."""
         try:
-            return self.allocate_for_instance(asked)
+            return self.allocate_for_instance(allocation)
         except BadRequest as refusal:
             raise Conflict(str(refusal)) from None
 
-    def cancel_allocation(self, asked: Allocation, /) -> None:
+    def cancel_allocation(self, allocation: Allocation, /) -> None:
         """Release the addresses that are still reserved for these interfaces."""
         with self._compute.engine.begin() as conn:
-            rows.alone(conn, asked.id)
-            servers = [one.server_id for one in asked.interfaces]
-            rows.give_back(conn, asked.id, asked.network_id, servers, self._compute.now(conn))
+            rows.alone(conn, allocation.id)
+            servers = [one.server_id for one in allocation.interfaces]
+            rows.give_back(conn, allocation.id, allocation.network_id, servers, self._compute.now(conn))
 
     def deallocate_for_instance(self, released: Release, /) -> None:
         """Do nothing: the addresses were released in the database, and DHCP follows it."""

@@ -41,8 +41,8 @@ def answer(allocator: NetworkAllocator, message: Any) -> dict[str, Any] | None:
 def _methods(allocator: NetworkAllocator) -> Mapping[str, Callable[[Allocation], Mapping[str, str]]]:
     """Return the methods whose answer a caller waits for."""
 
-    def cancel(asked: Allocation) -> Mapping[str, str]:
-        allocator.cancel_allocation(asked)
+    def cancel(allocation: Allocation) -> Mapping[str, str]:
+        allocator.cancel_allocation(allocation)
         return {}
 
     return {

@@ -24,9 +24,9 @@ class WireError(Exception):
     """Message that does not follow the allocation protocol."""
 
 
-def allocation_body(asked: Allocation) -> dict[str, object]:
+def allocation_body(allocation: Allocation) -> dict[str, object]:
     """Encode a request as JSON."""
-    return asdict(asked)
+    return asdict(allocation)
 
 
 def allocation_of(body: Any) -> Allocation:
@@ -42,22 +42,22 @@ def allocation_of(body: Any) -> Allocation:
         raise WireError(f"not a request for addresses: {type(error).__name__}") from None
 
 
-def answer_body(asked: Allocation, answer: Answer) -> dict[str, object]:
+def answer_body(allocation: Allocation, answer: Answer) -> dict[str, object]:
     """Encode an answer as JSON."""
     if not isinstance(answer, errors.ComputeError):
-        return {"id": asked.id, "addresses": dict(answer)}
+        return {"id": allocation.id, "addresses": dict(answer)}
     name = next((kind.__name__ for kind in type(answer).__mro__ if kind.__name__ in REFUSALS), "")
     refusal = {"type": name, "message": str(answer)[:LONGEST_TEXT], "found": getattr(answer, "found", 0)}
-    return {"id": asked.id, "refused": refusal}
+    return {"id": allocation.id, "refused": refusal}
 
 
-def answer_of(asked: Allocation, body: Any, *, cancelled: bool = False) -> Answer | None:
+def answer_of(allocation: Allocation, body: Any, *, cancelled: bool = False) -> Answer | None:
     """Decode the answer to a request; return None if it belongs to another one. Raise WireError.
 
     A valid answer has exactly one distinct address for each server. The answer to a `cancelled` request has none.
     """
     try:
-        if body["id"] != asked.id:
+        if body["id"] != allocation.id:
             return None
         if "refused" in body:
             return _refusal(body["refused"])
@@ -66,7 +66,7 @@ def answer_of(asked: Allocation, body: Any, *, cancelled: bool = False) -> Answe
         raise WireError(f"not an answer: {type(error).__name__}") from None
     if cancelled:
         return {}
-    if set(given) != {one.server_id for one in asked.interfaces} or len(set(given.values())) < len(given):
+    if set(given) != {one.server_id for one in allocation.interfaces} or len(set(given.values())) < len(given):
         raise WireError("the answer does not grant each server a distinct address")
     return given
 

@@ -122,11 +122,11 @@ def gateways(bridge: Device) -> list[Interface]:
     return [ip_interface(word) for word in bridge.mark.words] if bridge.mark else []
 
 
-def in_order(held: Sequence[Interface], wanted: Interface) -> tuple[list[Interface], list[Interface]]:
-    """Return the addresses to remove and to add, in order, so that `wanted` become the first of the interface."""
-    if list(held[:1]) == [wanted]:
+def in_order(held: Sequence[Interface], gateway: Interface) -> tuple[list[Interface], list[Interface]]:
+    """Return the addresses to remove and to add, in order, so that `gateway` becomes the first of the interface."""
+    if list(held[:1]) == [gateway]:
         return [], []
-    return list(held), [wanted, *(address for address in held if address != wanted)]
+    return list(held), [gateway, *(address for address in held if address != gateway)]
 
 
 def _theirs(link: Link, device: Device | None) -> Device:
@@ -180,13 +180,13 @@ def _with_gateway_v6(ip: object, bridge: Device, gateway: Interface) -> list[Ste
     return [("addr", "add", netlink.own_address(bridge.index, gateway))]
 
 
-def _reordered(ip: object, index: int, held: Mapping[Interface, str | None], wanted: Interface) -> list[Step]:
-    removed, added = in_order(list(held), wanted)
+def _reordered(ip: object, index: int, held: Mapping[Interface, str | None], interface: Interface) -> list[Step]:
+    removed, added = in_order(list(held), interface)
     routes = _routes(ip, index, index) if removed else []
     return [
         *(("addr", "del", netlink.address(index, one)) for one in removed),
-        *(("addr", "add", netlink.own_address(index, one)) for one in added if one == wanted),
-        *(("addr", "add", netlink.address(index, one, held[one])) for one in added if one != wanted),
+        *(("addr", "add", netlink.own_address(index, one)) for one in added if one == interface),
+        *(("addr", "add", netlink.address(index, one, held[one])) for one in added if one != interface),
         *routes,
     ]
 

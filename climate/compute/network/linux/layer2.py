@@ -107,20 +107,20 @@ class Layer2:
         with self._alone():
             self._inside(f"network {network_id}", spared)
 
-    def plug(self, wanted: Plug) -> None:
+    def plug(self, plug: Plug) -> None:
         """Connect a guest's interface to its network, which was ensured before."""
 
         def plugged(ip: object) -> None:
-            bridge = bridges.known(ip, wanted.link)
-            vifs.plug(ip, wanted, bridge, self._room(ip, wanted.link))
+            bridge = bridges.known(ip, plug.link)
+            vifs.plug(ip, plug, bridge, self._room(ip, plug.link))
 
         with self._alone():
-            self._inside(f"interface {wanted.name}", plugged)
+            self._inside(f"interface {plug.name}", plugged)
 
-    def guard(self, wanted: Plug) -> None:
+    def guard(self, plug: Plug) -> None:
         """Replace the rules of a guest's interface, if it exists."""
         with self._alone():
-            self._inside(f"interface {wanted.name}", lambda ip: vifs.guard(ip, wanted))
+            self._inside(f"interface {plug.name}", lambda ip: vifs.guard(ip, plug))
 
     def unplug(self, name: str) -> None:
         """Remove a guest's interface."""

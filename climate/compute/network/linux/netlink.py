@@ -171,18 +171,18 @@ def lent(ip: Any, index: int) -> list[str]:
     return [str(_address(row)) for row in rows if not row.get_attr("IFA_FLAGS") & _PERMANENT]
 
 
-def address(target: int, wanted: Interface, broadcast: str | None = None) -> dict[str, object]:
+def address(target: int, interface: Interface, broadcast: str | None = None) -> dict[str, object]:
     """Return the netlink arguments of an address; IPv6 duplicate address detection is disabled."""
-    words = {"index": target, "address": str(wanted.ip), "prefixlen": wanted.network.prefixlen}
-    if wanted.version == 6:
+    words = {"index": target, "address": str(interface.ip), "prefixlen": interface.network.prefixlen}
+    if interface.version == 6:
         return {**words, "flags": _NO_DAD}
     return words if broadcast is None else {**words, "broadcast": broadcast}
 
 
-def own_address(target: int, wanted: Interface) -> dict[str, object]:
+def own_address(target: int, interface: Interface) -> dict[str, object]:
     """Return the netlink arguments of an address of climate, with the broadcast address of its network."""
-    plain = wanted.version == 6 or wanted.network.prefixlen > _LONGEST_WITH_BROADCAST
-    return address(target, wanted, None if plain else str(wanted.network.broadcast_address))
+    plain = interface.version == 6 or interface.network.prefixlen > _LONGEST_WITH_BROADCAST
+    return address(target, interface, None if plain else str(interface.network.broadcast_address))
 
 
 def at_once(steps: Sequence[Step]) -> None:

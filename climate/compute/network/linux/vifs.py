@@ -16,21 +16,19 @@ _FAMILY, _MAIN_TABLE = 2, 254
 _TAP = "tun"
 
 
-def plug(ip: object, wanted: Plug, bridge: Device, mtu: int) -> None:
+def plug(ip: object, plug: Plug, bridge: Device, mtu: int) -> None:
     """Connect an interface to a bridge. It comes up last, after the anti-spoofing rules."""
-    port = _standing(ip, wanted) or _create_interface(ip, wanted, mtu)
-    anti_spoofing.put_up(wanted)
-    netlink.shape(ip, port, up=wanted.up, mtu=mtu, master=bridge.index)
-    if wanted.kind is Kind.VETH:
-        netlink.inside(
-            wanted.netns, f"interface {wanted.device} of {wanted.netns}", lambda guest: _set_up(guest, wanted, mtu)
-        )
+    port = _standing(ip, plug) or _create_interface(ip, plug, mtu)
+    anti_spoofing.put_up(plug)
+    netlink.shape(ip, port, up=plug.up, mtu=mtu, master=bridge.index)
+    if plug.kind is Kind.VETH:
+        netlink.inside(plug.netns, f"interface {plug.device} of {plug.netns}", lambda guest: _set_up(guest, plug, mtu))
 
 
-def guard(ip: object, wanted: Plug) -> None:
+def guard(ip: object, plug: Plug) -> None:
     """Replace the rules of an interface, if it exists."""
-    if netlink.find(ip, wanted.name) is not None:
-        anti_spoofing.put_up(wanted)
+    if netlink.find(ip, plug.name) is not None:
+        anti_spoofing.put_up(plug)
 
 
 def unplug(ip: object, name: str) -> None:
@@ -56,12 +54,12 @@ def _ours(device: Device) -> bool:
     return device.ours or device.kind == _TAP
 
 
-def _standing(ip: object, wanted: Plug) -> Device | None:
+def _standing(ip: object, plug: Plug) -> Device | None:
     """Return the interface if it is as wanted; delete it otherwise."""
-    result = netlink.find(ip, wanted.name)
+    result = netlink.find(ip, plug.name)
     if result is None:
         return None
-    if result.mark == _mark(wanted) and (wanted.kind is Kind.TAP or _ends_there(result, wanted)):
+    if result.mark == _mark(plug) and (plug.kind is Kind.TAP or _ends_there(result, plug)):
         return result
     if not _ours(result):
         raise NetworkError(f"{result.name} exists already and was not created by climate: delete or rename it.")
@@ -69,47 +67,47 @@ def _standing(ip: object, wanted: Plug) -> Device | None:
     return None
 
 
-def _ends_there(port: Device, wanted: Plug) -> bool:
+def _ends_there(port: Device, plug: Plug) -> bool:
     """Return whether the peer is in the guest's namespace under its name."""
-    if not netns.exists(wanted.netns):
+    if not netns.exists(plug.netns):
         return False
-    there = netlink.inside(wanted.netns, f"reading {wanted.netns}", lambda ip: netlink.find(ip, wanted.device))
-    return there is not None and (there.index, there.mac) == (port.peer, wanted.mac)
+    there = netlink.inside(plug.netns, f"reading {plug.netns}", lambda ip: netlink.find(ip, plug.device))
+    return there is not None and (there.index, there.mac) == (port.peer, plug.mac)
 
 
-def _create_interface(ip: Any, wanted: Plug, mtu: int) -> Device:
-    if wanted.kind is Kind.TAP:
-        taps.create(wanted.name)
+def _create_interface(ip: Any, plug: Plug, mtu: int) -> Device:
+    if plug.kind is Kind.TAP:
+        taps.create(plug.name)
     else:
-        netns.create(wanted.netns)
-        with _opened(wanted.netns) as guest:
-            peer = {"ifname": wanted.device, "address": wanted.mac, "net_ns_fd": guest, "mtu": mtu}
-            ip.link("add", ifname=wanted.name, kind="veth", group=netlink.GROUP, mtu=mtu, peer=peer)
-    made = netlink.device(ip, wanted.name)
-    ip.link("set", index=made.index, group=netlink.GROUP, ifalias=str(_mark(wanted)))
+        netns.create(plug.netns)
+        with _opened(plug.netns) as guest:
+            peer = {"ifname": plug.device, "address": plug.mac, "net_ns_fd": guest, "mtu": mtu}
+            ip.link("add", ifname=plug.name, kind="veth", group=netlink.GROUP, mtu=mtu, peer=peer)
+    made = netlink.device(ip, plug.name)
+    ip.link("set", index=made.index, group=netlink.GROUP, ifalias=str(_mark(plug)))
     # The host itself does not talk to a guest by this interface.
-    netlink.sysctl(f"ipv6/conf/{wanted.name}/disable_ipv6", 1)
+    netlink.sysctl(f"ipv6/conf/{plug.name}/disable_ipv6", 1)
     return made
 
 
-def _mark(wanted: Plug) -> Mark:
-    where = (wanted.netns, wanted.device) if wanted.kind is Kind.VETH else ()
-    return Mark(wanted.vif_id, (wanted.kind.value, wanted.mac, *where))
+def _mark(plug: Plug) -> Mark:
+    where = (plug.netns, plug.device) if plug.kind is Kind.VETH else ()
+    return Mark(plug.vif_id, (plug.kind.value, plug.mac, *where))
 
 
-def _set_up(ip: object, wanted: Plug, mtu: int) -> None:
+def _set_up(ip: object, plug: Plug, mtu: int) -> None:
     """Set the guest's end up, and configure it if there is no DHCP server."""
     # A guest has no capabilities in its namespace, and listens on ports such as 22 all the same.
     netlink.sysctl("ipv4/ip_unprivileged_port_start", 0)
-    result = netlink.device(ip, wanted.device)
+    result = netlink.device(ip, plug.device)
     netlink.shape(ip, result, up=True, mtu=mtu)
-    if not wanted.static:
+    if not plug.static:
         return
     held = netlink.addresses(ip, result.index, 4)
-    steps = [("addr", "del", netlink.address(result.index, one)) for one in held if one not in wanted.static]
-    steps += [("addr", "add", netlink.own_address(result.index, one)) for one in wanted.static if one not in held]
-    if wanted.router is not None and (steps or not _leads_by(ip, str(wanted.router))):
-        words = {"dst": str(ip_interface("0.0.0.0/0")), "gateway": str(wanted.router), "oif": result.index}
+    steps = [("addr", "del", netlink.address(result.index, one)) for one in held if one not in plug.static]
+    steps += [("addr", "add", netlink.own_address(result.index, one)) for one in plug.static if one not in held]
+    if plug.router is not None and (steps or not _leads_by(ip, str(plug.router))):
+        words = {"dst": str(ip_interface("0.0.0.0/0")), "gateway": str(plug.router), "oif": result.index}
         steps.append(("route", "replace", words))
     if steps:
         netlink.at_once(steps)

@@ -24,11 +24,11 @@ DHCP = False
 """True if addresses are leased by DHCP, and become free only when their lease ends."""
 
 
-def drafts(wanted: CreationRequest, options: NetworkOptions, cut: Sequence[IPv4Network]) -> list[Draft]:
+def drafts(request: CreationRequest, options: NetworkOptions, cut: Sequence[IPv4Network]) -> list[Draft]:
     """Return the networks to create for these subnets."""
-    bridge = wanted.bridge or options.flat_bridge
-    interface = wanted.bridge_interface or options.flat_interface
-    made = [wanted.draft(options, NAME, index, subnet) for index, subnet in enumerate(cut)]
+    bridge = request.bridge or options.flat_bridge
+    interface = request.bridge_interface or options.flat_interface
+    made = [request.draft(options, NAME, index, subnet) for index, subnet in enumerate(cut)]
     return [replace(draft, bridge=bridge, bridge_interface=interface) for draft in made]
 
 

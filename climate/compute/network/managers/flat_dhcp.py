@@ -19,17 +19,17 @@ FLOATING = True
 DHCP = True
 
 
-def drafts(wanted: CreationRequest, options: NetworkOptions, cut: Sequence[IPv4Network]) -> list[Draft]:
+def drafts(request: CreationRequest, options: NetworkOptions, cut: Sequence[IPv4Network]) -> list[Draft]:
     """Return the network to create for this subnet; one at a time, because each needs its own bridge
     and DHCP server.
     """
-    bridge = wanted.bridge or options.flat_bridge
-    interface = wanted.bridge_interface or options.flat_interface
+    bridge = request.bridge or options.flat_bridge
+    interface = request.bridge_interface or options.flat_interface
     if len(cut) > 1:
         raise BadRequest(
             f"{len(cut)} networks would share bridge {bridge}: create them one at a time, each with its own bridge"
         )
-    made = wanted.draft(options, NAME, 0, cut[0])
+    made = request.draft(options, NAME, 0, cut[0])
     return [replace(made, bridge=bridge, bridge_interface=interface)]
 
 

@@ -30,10 +30,10 @@ def kept(options: NetworkOptions) -> int:
     return BOTTOM + 1 + options.vpn_clients
 
 
-def drafts(wanted: CreationRequest, options: NetworkOptions, cut: Sequence[IPv4Network]) -> list[Draft]:
+def drafts(request: CreationRequest, options: NetworkOptions, cut: Sequence[IPv4Network]) -> list[Draft]:
     """Return the networks to create for these subnets; the address after the gateway's is the cloudpipe's."""
-    vlan = options.vlan_start if wanted.vlan_start is None else wanted.vlan_start
-    port = options.vpn_start if wanted.vpn_start is None else wanted.vpn_start
+    vlan = options.vlan_start if request.vlan_start is None else request.vlan_start
+    port = options.vpn_start if request.vpn_start is None else request.vpn_start
     if vlan < 1 or len(cut) + vlan - 1 > LAST_VLAN:
         raise BadRequest(f"{len(cut)} VLANs from {vlan} on are not all between 1 and {LAST_VLAN}")
     if port < 1 or len(cut) + port - 1 > LAST_PORT:
@@ -42,11 +42,11 @@ def drafts(wanted: CreationRequest, options: NetworkOptions, cut: Sequence[IPv4N
         raise BadRequest(f"{kept(options)} addresses of each network are reserved, so none would be left for servers")
     return [
         replace(
-            wanted.draft(options, NAME, index, subnet),
-            dns=wanted.dns or (),
+            request.draft(options, NAME, index, subnet),
+            dns=request.dns or (),
             vlan=vlan + index,
             bridge=f"br{vlan + index}",
-            bridge_interface=wanted.bridge_interface or options.vlan_interface,
+            bridge_interface=request.bridge_interface or options.vlan_interface,
             vpn_private_address=subnet[2],
             vpn_public_port=port + index,
             dhcp_start=subnet[3],

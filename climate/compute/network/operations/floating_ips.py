@@ -74,7 +74,7 @@ def allocate(compute: Compute, project_id: str, pool: str | None) -> Floating:
         return floating_ips.allocate(conn, project_id, pool_id, compute.now(conn))
 
 
-def create(compute: Compute, wanted: NewFloating) -> Floating:
+def create(compute: Compute, floating: NewFloating) -> Floating:
     """Allocate an address to a project, and associate it with a port if one is given.
 
     Raise NotFound, InvalidInput for a subnet of another network, QuotaExceeded, and the errors of
@@ -82,31 +82,33 @@ def create(compute: Compute, wanted: NewFloating) -> Floating:
     """
     with compute.engine.begin() as conn:
         now = compute.now(conn)
-        pool_id = _pool(conn, wanted)
-        fixed = _fixed(conn, wanted.port, wanted.project_id)
-        project_id, said = wanted.project_id, wanted.description
-        if wanted.address is not None and wanted.is_any_allowed:
-            made = floating_ips.allocate_this(conn, project_id, pool_id, now, address=wanted.address, description=said)
+        pool_id = _pool(conn, floating)
+        fixed = _fixed(conn, floating.port, floating.project_id)
+        project_id, said = floating.project_id, floating.description
+        if floating.address is not None and floating.is_any_allowed:
+            made = floating_ips.allocate_this(
+                conn, project_id, pool_id, now, address=floating.address, description=said
+            )
         else:
-            made = floating_ips.allocate(conn, project_id, pool_id, now, address=wanted.address, description=said)
+            made = floating_ips.allocate(conn, project_id, pool_id, now, address=floating.address, description=said)
         if fixed is not None:
             floating_ips.associate(conn, made, fixed, now, compute.tell_network)
         return floating_ips.get(conn, made.id)
 
 
-def change(compute: Compute, floating_id: str, project_id: str | None, wanted: ChangedFloating) -> Floating:
+def change(compute: Compute, floating_id: str, project_id: str | None, floating: ChangedFloating) -> Floating:
     """Change the port or the description of an address; return the address.
 
     Raise NotFound, InvalidInput for an address without a port, and the errors of `floating.associate`.
     """
     with compute.engine.begin() as conn:
-        fixed = _fixed(conn, wanted.port, project_id)
+        fixed = _fixed(conn, floating.port, project_id)
         there = floating_ips.get(conn, floating_id, project_id)
-        if wanted.description is not None:
-            rows.describe(conn, floating_id, wanted.description)
-        if fixed is None and wanted.address is not None:
-            fixed = _fixed(conn, PortAddress(_port(there), wanted.address), there.project_id)
-        if wanted.is_moved or fixed is not None:
+        if floating.description is not None:
+            rows.describe(conn, floating_id, floating.description)
+        if fixed is None and floating.address is not None:
+            fixed = _fixed(conn, PortAddress(_port(there), floating.address), there.project_id)
+        if floating.is_moved or fixed is not None:
             floating_ips.move(conn, there, fixed, compute.now(conn), compute.tell_network)
         return floating_ips.get(conn, floating_id)
 
@@ -147,11 +149,11 @@ def release(compute: Compute, floating_id: str, project_id: str | None) -> Float
     return there
 
 
-def _pool(conn: Connection, wanted: NewFloating) -> str:
-    result = next((pool for pool in floating_pools.pools(conn) if pool.id == wanted.network_id), None)
+def _pool(conn: Connection, floating: NewFloating) -> str:
+    result = next((pool for pool in floating_pools.pools(conn) if pool.id == floating.network_id), None)
     if result is None:
-        raise NotFound(f"Network {wanted.network_id} could not be found, or is not external")
-    if wanted.subnet_id not in (None, result.subnet_id):
+        raise NotFound(f"Network {floating.network_id} could not be found, or is not external")
+    if floating.subnet_id not in (None, result.subnet_id):
         raise InvalidInput(f"subnet_id must be the subnet of the external network, {result.subnet_id}")
     return result.id
 

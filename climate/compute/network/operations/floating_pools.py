@@ -29,7 +29,7 @@ def listed(compute: Compute) -> list[PoolRow]:
         return rows.pools(conn)
 
 
-def add_range(compute: Compute, name: str, stretch: Stretch, wanted: PoolFields) -> str | None:
+def add_range(compute: Compute, name: str, stretch: Stretch, fields: PoolFields) -> str | None:
     """Add a range of addresses to the named pool, created if missing; return its interface.
 
     Raise InvalidInput for fields that differ from those of the pool, and Conflict if the pool has all addresses. Raise
@@ -38,11 +38,11 @@ def add_range(compute: Compute, name: str, stretch: Stretch, wanted: PoolFields)
     first, last = stretch
     with compute.engine.begin() as conn:
         there = next((pool for pool in rows.pools(conn) if pool.name == name), None)
-        interface = wanted.interface or compute.network.public_interface
+        interface = fields.interface or compute.network.public_interface
         if there is None:
-            pool_id = _create_pool(conn, name, stretch, wanted, interface)
+            pool_id = _create_pool(conn, name, stretch, fields, interface)
         else:
-            _check_same(there, wanted)
+            _check_same(there, fields)
             pool_id, interface = there.id, there.interface
         if not floating_ips.add(conn, pool_id, first, last, compute.network.own):
             raise Conflict(f"{first} to {last}: all usable addresses are in the pool already")
@@ -58,11 +58,11 @@ def remove_range(compute: Compute, first: IPv4Address, last: IPv4Address) -> Non
         floating_ips.remove(conn, pool.id, first, last)
 
 
-def _create_pool(conn: Connection, name: str, stretch: Stretch, wanted: PoolFields, interface: str | None) -> str:
+def _create_pool(conn: Connection, name: str, stretch: Stretch, fields: PoolFields, interface: str | None) -> str:
     """Create a pool for the given network, else for the smallest network with all addresses and a free end."""
     floating_ips.counted(*stretch)
-    cidr = wanted.cidr or _around(*stretch)
-    return floating_ips.make_pool(conn, name, cidr, gateway=wanted.gateway, interface=interface)
+    cidr = fields.cidr or _around(*stretch)
+    return floating_ips.make_pool(conn, name, cidr, gateway=fields.gateway, interface=interface)
 
 
 def _around(first: IPv4Address, last: IPv4Address) -> IPv4Network:
@@ -72,9 +72,9 @@ def _around(first: IPv4Address, last: IPv4Address) -> IPv4Network:
     return whole
 
 
-def _check_same(there: PoolRow, wanted: PoolFields) -> None:
+def _check_same(there: PoolRow, fields: PoolFields) -> None:
     for key in ("interface", "cidr", "gateway"):
-        value, present = getattr(wanted, key), getattr(there, key)
+        value, present = getattr(fields, key), getattr(there, key)
         if value is not None and str(value) != present:
             raise InvalidInput(f"{key} of pool {there.name} is {present} and cannot be changed")
 

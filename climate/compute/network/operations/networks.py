@@ -44,16 +44,16 @@ def listed(compute: Compute, project_id: str | None) -> Networks:
         return Networks(inside, pools, [one for one in outlines if one.is_seen_by(project_id)])
 
 
-def create(compute: Compute, wanted: CreationRequest, manager: str | None) -> list[Network]:
+def create(compute: Compute, request: CreationRequest, manager: str | None) -> list[Network]:
     """Create networks of servers, all or none. Raises as `networks.create` does."""
     with compute.engine.begin() as conn:
-        return networks.create(conn, compute.network, wanted, manager)
+        return networks.create(conn, compute.network, request, manager)
 
 
-def create_outlines(compute: Compute, drawn: Sequence[NetworkFields]) -> list[Outline]:
+def create_outlines(compute: Compute, fields: Sequence[NetworkFields]) -> list[Outline]:
     """Create networks without a range, all or none. Raises as `networks_without_subnet.draw` does."""
     with compute.engine.begin() as conn:
-        return [networks_without_subnet.draw(conn, one) for one in drawn]
+        return [networks_without_subnet.draw(conn, one) for one in fields]
 
 
 def create_for_project(compute: Compute, labels: Sequence[str], project_id: str) -> list[Outline]:

@@ -62,7 +62,7 @@ def create(compute: Compute, wanted: Sequence[NewPort], seen_by: str | None) -> 
         return [_one(rows.listed(conn, {"port_id": port_id}), port_id) for port_id in made]
 
 
-def change(compute: Compute, port_id: str, who: tuple[str | None, By], wanted: ChangedPort) -> Port:
+def change(compute: Compute, port_id: str, who: tuple[str | None, By], port: ChangedPort) -> Port:
     """Change a port; `who`: the project (None: any) and the requester. Return the port.
 
     A change of the addresses of a server is a task of it. Raise NotFound, Conflict, Busy, and the errors of
@@ -70,20 +70,20 @@ def change(compute: Compute, port_id: str, who: tuple[str | None, By], wanted: C
     """
     project_id, by = who
     there = get(compute, port_id, project_id)
-    if wanted.fixed_ips is not None and compute.network_queue is not None:
+    if port.fixed_ips is not None and compute.network_queue is not None:
         raise Conflict(QUEUED)
 
     def apply(conn: Connection, server: Server | None) -> None:
-        _apply(compute, conn, _still(conn, there, server), wanted)
+        _apply(compute, conn, _still(conn, there, server), port)
 
-    if there.server_id is not None and wanted.fixed_ips is not None:
+    if there.server_id is not None and port.fixed_ips is not None:
         interfaces.change(compute, Requester(there.server_id, project_id, by), apply, counted=there.project_id)
     else:
         with compute.engine.begin() as conn:
             apply(conn, None)
-    if wanted.is_filtering and there.server_id is not None:
+    if port.is_filtering and there.server_id is not None:
         compute.cast(there.host, there.server_id)
-        groups = {*(there.security_groups or ()), *(wanted.security_groups or ())}
+        groups = {*(there.security_groups or ()), *(port.security_groups or ())}
         security_groups.wake_peers(compute, groups)
     return get(compute, port_id, project_id)
 

@@ -151,16 +151,16 @@ def ids_of(compute: Compute, project_id: str, wanted: Sequence[str]) -> tuple[st
     return tuple(dict.fromkeys(_named(groups, name, project_id).id for name in wanted))
 
 
-def add_to_server(compute: Compute, who: Requester, wanted: str) -> None:
+def add_to_server(compute: Compute, requester: Requester, wanted: str) -> None:
     """Give a server a further group, by its name or id. Raises NotFound, Conflict."""
 
     def added(server: Server, group: SecurityGroup) -> list[str]:
         return [*groups_of(server.project_id, server.security_groups), group.id]
 
-    _give(compute, who, wanted, added)
+    _give(compute, requester, wanted, added)
 
 
-def remove_from_server(compute: Compute, who: Requester, wanted: str) -> None:
+def remove_from_server(compute: Compute, requester: Requester, wanted: str) -> None:
     """Take a group from a server, by its name or id. Raises NotFound, Conflict."""
 
     def removed(server: Server, group: SecurityGroup) -> list[str]:
@@ -169,7 +169,7 @@ def remove_from_server(compute: Compute, who: Requester, wanted: str) -> None:
             raise NotFound(f"Security group {wanted[:80]} is not associated with the instance {server.id}.")
         return [one for one in there if one != group.id]
 
-    _give(compute, who, wanted, removed)
+    _give(compute, requester, wanted, removed)
 
 
 def keep(conn: Connection, project_id: str, group_ids: Sequence[str]) -> list[str]:
@@ -184,12 +184,12 @@ def wake_peers(compute: Compute, groups: Iterable[str]) -> None:
     _wake(compute, touched)
 
 
-def _give(compute: Compute, who: Requester, wanted: str, changed: Change) -> None:
+def _give(compute: Compute, requester: Requester, wanted: str, changed: Change) -> None:
     if compute.cells.is_api:
         raise BadRequest("Security groups of servers in cells cannot be changed at the top cell.")
     with compute.engine.begin() as conn:
-        server = actions.locked(conn, who.server_id, who.project_id)
-        actions.check_lock(server, who.project_id)
+        server = actions.locked(conn, requester.server_id, requester.project_id)
+        actions.check_lock(server, requester.project_id)
         try:
             group = _named(_groups(conn, server.project_id, server.project_id), wanted, server.project_id)
         except BadRequest as refusal:
@@ -202,7 +202,7 @@ def _give(compute: Compute, who: Requester, wanted: str, changed: Change) -> Non
         rows.set_groups_of_ports(
             conn, server.id, now, added=group.id if is_added else None, removed=None if is_added else group.id
         )
-        tasks.note(conn, server.id, "changeSecurityGroups", who.by, now, done=True)
+        tasks.note(conn, server.id, "changeSecurityGroups", requester.by, now, done=True)
         touched = _touched(conn, [group.id, *rows.naming(conn, [group.id])]) | {
             server.id: server.service_host or "",
         }

@@ -58,22 +58,22 @@ def create(compute: Compute, network_id: str, given: Range, *, dhcp: bool | None
 
 
 def create_for_project(
-    compute: Compute, wanted: Sequence[tuple[str, project_networks.Subnet]], project_id: str | None
+    compute: Compute, subnets: Sequence[tuple[str, project_networks.Subnet]], project_id: str | None
 ) -> list[Network]:
     """Give networks of projects their subnets, all or none; `project_id` None: networks of any project.
 
     Raise NotFound, Forbidden for a network that the project did not create, Conflict if it has a subnet, BadRequest.
     """
     with compute.engine.begin() as conn:
-        for network_id, subnet in wanted:
+        for network_id, subnet in subnets:
             outline = outline_rows.get(conn, network_id)
             if outline is None or project_id not in (None, outline.project_id):
                 raise _refusal_to(conn, network_id, project_id)
             if not outline.by_project:
                 raise Forbidden(OF_ADMINISTRATORS)
             project_networks.complete(conn, compute.network, outline, subnet)
-        made = rows.by_ids(conn, [network_id for network_id, _ in wanted])
-        return [made[network_id] for network_id, _ in wanted]
+        made = rows.by_ids(conn, [network_id for network_id, _ in subnets])
+        return [made[network_id] for network_id, _ in subnets]
 
 
 def is_by_project(compute: Compute, network_ids: Sequence[str]) -> bool:

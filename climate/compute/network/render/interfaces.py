@@ -23,25 +23,25 @@ def interfaces(cards: Sequence[GuestInterface]) -> str:
     return "\n".join(blocks)
 
 
-def _blocks(card: GuestInterface) -> list[str]:
-    network = card.address.network
+def _blocks(interface: GuestInterface) -> list[str]:
+    network = interface.address.network
     v4 = [
-        f"auto {card.device}",
-        f"iface {card.device} inet static",
-        f"    address {card.address.ip}",
+        f"auto {interface.device}",
+        f"iface {interface.device} inet static",
+        f"    address {interface.address.ip}",
         f"    netmask {network.netmask}",
         f"    broadcast {network.broadcast_address}",
-        *([f"    gateway {card.gateway}"] if card.gateway else []),
-        *([f"    dns-nameservers {' '.join(map(str, card.dns))}"] if card.dns else []),
+        *([f"    gateway {interface.gateway}"] if interface.gateway else []),
+        *([f"    dns-nameservers {' '.join(map(str, interface.dns))}"] if interface.dns else []),
         "",
     ]
-    if card.address_v6 is None:
+    if interface.address_v6 is None:
         return ["\n".join(v4)]
     v6 = [
-        f"iface {card.device} inet6 static",
-        f"    address {card.address_v6.ip}",
-        f"    netmask {card.address_v6.network.prefixlen}",
-        *([f"    gateway {card.gateway_v6}"] if card.gateway_v6 else []),
+        f"iface {interface.device} inet6 static",
+        f"    address {interface.address_v6.ip}",
+        f"    netmask {interface.address_v6.network.prefixlen}",
+        *([f"    gateway {interface.gateway_v6}"] if interface.gateway_v6 else []),
         "",
     ]
     return ["\n".join(v4), "\n".join(v6)]

@@ -98,34 +98,34 @@ def _note(compute: Compute, driver: NetworkDriver) -> None:
     )
 
 
-def _noted(compute: Compute, happened: Sequence[DhcpEvent]) -> list[str]:
+def _noted(compute: Compute, events: Sequence[DhcpEvent]) -> list[str]:
     """Record events together, or one by one if one of them fails; return the keys of those to acknowledge."""
     failed: list[DhcpEvent] = []
     try:
-        _note_all(compute, happened)
+        _note_all(compute, events)
     except Exception as error:
         if db_errors.unusable(error):
             raise
         log.warning("DHCP events recorded one by one", host=compute.network_host, reason=type(error).__name__)
-        failed = one_by_one.each("record of DHCP events", happened, partial(_note_one, compute), lambda one: one.key)
-    return [one.key for one in happened if one not in failed]
+        failed = one_by_one.each("record of DHCP events", events, partial(_note_one, compute), lambda one: one.key)
+    return [one.key for one in events if one not in failed]
 
 
-def _note_all(compute: Compute, happened: Sequence[DhcpEvent]) -> None:
+def _note_all(compute: Compute, events: Sequence[DhcpEvent]) -> None:
     with compute.engine.begin() as conn:
         now = compute.now(conn)
-        for one in happened:
+        for one in events:
             fixed.note(conn, one, now)
 
 
-def _note_one(compute: Compute, happened: DhcpEvent) -> None:
+def _note_one(compute: Compute, event: DhcpEvent) -> None:
     """Record an event. A damaged one is logged with its content, and not repeated."""
     try:
-        _note_all(compute, [happened])
+        _note_all(compute, [event])
     except Exception as error:
         if not db_errors.is_invalid_value(error):
             raise
-        log.error("DHCP event set aside: it is damaged", host=compute.network_host, said=repr(happened)[:300])
+        log.error("DHCP event set aside: it is damaged", host=compute.network_host, said=repr(event)[:300])
 
 
 def _found(ask: Callable[[], T], trouble: str, compute: Compute) -> T | None:

@@ -53,14 +53,14 @@ def port_of(vif: Vif) -> Port:
     return Port(vif.id, vif.mac, vif.network.id, vif.network.subnet_id, tuple(map(str, vif.addresses)))
 
 
-def add(compute: Compute, who: Requester, network_id: str, address: str | None = None) -> Vif:
+def add(compute: Compute, requester: Requester, network_id: str, address: str | None = None) -> Vif:
     """Attach an address of a network, the given one or any, to a server; return the interface that has it.
 
     Raises NotFound, Conflict, Busy, BadRequest for a network that its project may not use, NoMoreAddresses,
     QuotaExceeded, NetworkUnavailable.
     """
-    owner = actions.get(compute, who.server_id, who.project_id).project_id
-    granted = _granted(compute, who, network_id, address)
+    owner = actions.get(compute, requester.server_id, requester.project_id).project_id
+    granted = _granted(compute, requester, network_id, address)
 
     def attach(conn: Connection, server: Server) -> Vif:
         if granted is None:
@@ -71,20 +71,20 @@ def add(compute: Compute, who: Requester, network_id: str, address: str | None =
         return there[0]
 
     try:
-        return change(compute, who, attach, counted=owner)
+        return change(compute, requester, attach, counted=owner)
     except BaseException:
         if granted is not None:
             address_requests.cancel(compute, [granted.asked])
         raise
 
 
-def _granted(compute: Compute, who: Requester, network_id: str, address: str | None) -> Granted | None:
+def _granted(compute: Compute, requester: Requester, network_id: str, address: str | None) -> Granted | None:
     """Return the address that the host of a network grants; None if addresses are allocated in the database."""
     if compute.network_queue is None:
         return None
     with compute.engine.begin() as conn:
-        server = actions.locked(conn, who.server_id, who.project_id)
-        actions.check_lock(server, who.project_id)
+        server = actions.locked(conn, requester.server_id, requester.project_id)
+        actions.check_lock(server, requester.project_id)
         fixed.check_quota(conn, server.project_id, 1)
         networks = fixed.chosen(conn, compute.network, server.project_id, [network_id])
         macs = {vif.network.id: vif.mac for vif in addresses.vifs_of(conn, [server.id])}
@@ -94,7 +94,7 @@ def _granted(compute: Compute, who: Requester, network_id: str, address: str | N
     return address_requests.request_addresses(compute, compute.network_queue, prepared, ADD)[0]
 
 
-def remove(compute: Compute, who: Requester, address: str) -> None:
+def remove(compute: Compute, requester: Requester, address: str) -> None:
     """Remove one address from a server, with its interface if that has no other.
 
     Raises NotFound, Conflict while a floating address is associated with it, Busy.
@@ -103,10 +103,10 @@ def remove(compute: Compute, who: Requester, address: str) -> None:
     def release(conn: Connection, server: Server) -> None:
         fixed.remove(conn, server.id, address, compute.now(conn), compute.tell_network)
 
-    change(compute, who, release)
+    change(compute, requester, release)
 
 
-def plug_port(compute: Compute, who: Requester, port_id: str) -> Vif:
+def plug_port(compute: Compute, requester: Requester, port_id: str) -> Vif:
     """Attach a port that the project of a server created; return the interface.
 
     Raises NotFound, Conflict if the port is in use, Busy, BadRequest if it has no address or its network is not served.
@@ -117,10 +117,10 @@ def plug_port(compute: Compute, who: Requester, port_id: str) -> Vif:
         ports.bind(conn, port_id, (server.id, server.project_id), place, compute.now(conn))
         return next(vif for vif in addresses.vifs_of(conn, [server.id]) if vif.id == port_id)
 
-    return change(compute, who, plug)
+    return change(compute, requester, plug)
 
 
-def unplug(compute: Compute, who: Requester, vif_id: str) -> None:
+def unplug(compute: Compute, requester: Requester, vif_id: str) -> None:
     """Detach an interface with all of its addresses from a server; floating ones are disassociated.
 
     A port that a project created keeps its addresses. Raises NotFound, Conflict, Busy.
@@ -140,7 +140,7 @@ def unplug(compute: Compute, who: Requester, vif_id: str) -> None:
         for address in there.addresses:
             fixed.remove(conn, server.id, str(address), now, compute.tell_network, vif_id=vif_id)
 
-    change(compute, who, detach)
+    change(compute, requester, detach)
 
 
 def interfaces(compute: Compute, server_id: str, project_id: str | None = None) -> list[Vif]:
@@ -151,7 +151,7 @@ def interfaces(compute: Compute, server_id: str, project_id: str | None = None) 
 
 
 def change(
-    compute: Compute, who: Requester, apply: Callable[[Connection, Server], T], *, counted: str | None = None
+    compute: Compute, requester: Requester, apply: Callable[[Connection, Server], T], *, counted: str | None = None
 ) -> T:
     """Change the addresses of an idle server, and request the update of its guest if it is on a node.
 
@@ -160,15 +160,15 @@ def change(
     with compute.engine.begin() as conn:
         if counted is not None:
             quotas.lock_limits(conn, counted)
-        server = actions.locked(conn, who.server_id, who.project_id)
-        actions.check_lock(server, who.project_id)
+        server = actions.locked(conn, requester.server_id, requester.project_id)
+        actions.check_lock(server, requester.project_id)
         away = server.status == SHELVED_OFFLOADED and not server.busy
         if not away:
             actions.idle(server, REWIRE)
         made = apply(conn, server)
         if away:
-            tasks.note(conn, server.id, "changeAddresses", who.by, compute.now(conn), done=True)
+            tasks.note(conn, server.id, "changeAddresses", requester.by, compute.now(conn), done=True)
         else:
-            actions.record(conn, compute, server, TaskRequest(REWIRE), who.by)
+            actions.record(conn, compute, server, TaskRequest(REWIRE), requester.by)
     compute.cast(server.service_host or "", server.id)
     return made

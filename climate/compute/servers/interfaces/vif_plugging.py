@@ -104,14 +104,14 @@ def plug_into(networking: Networking, server_id: str, socket: Socket, *, up: boo
     return (replace(result[0], interfaces_file=text), *result[1:]) if text else result
 
 
-def _connect(driver: NetworkDriver, wanted: Plug) -> None:
+def _connect(driver: NetworkDriver, plug: Plug) -> None:
     """Plug an interface in; retry once if its unused bridge was removed concurrently."""
-    driver.ensure(wanted.link)
+    driver.ensure(plug.link)
     try:
-        driver.plug(wanted)
+        driver.plug(plug)
     except NetworkError:
-        driver.ensure(wanted.link)
-        driver.plug(wanted)
+        driver.ensure(plug.link)
+        driver.plug(plug)
 
 
 def unplug(compute: Compute, server: Server) -> None:

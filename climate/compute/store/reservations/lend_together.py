@@ -100,9 +100,9 @@ def occupied(conn: Connection, ids: Collection[int]) -> frozenset[int]:
     return frozenset(conn.scalars(_OCCUPIED, {"ids": list(ids)})) if ids else frozenset()
 
 
-def lend(conn: Connection, wanted: Sequence[PoolCreation]) -> frozenset[str]:
+def lend(conn: Connection, creations: Sequence[PoolCreation]) -> frozenset[str]:
     """Create the pools and move their nodes; return those whose token is not outdated. The nodes are locked."""
-    if not wanted:
+    if not creations:
         return frozenset()
     rows = [
         {
@@ -112,6 +112,6 @@ def lend(conn: Connection, wanted: Sequence[PoolCreation]) -> frozenset[str]:
             "token": one.token,
             "nodes": one.nodes,
         }
-        for one in wanted
+        for one in creations
     ]
     return frozenset(conn.scalars(_LEND, {"pools": json.dumps(rows)}))

@@ -75,11 +75,11 @@ def lock(conn: Connection, pools: Sequence[str], names: Sequence[str]) -> tuple[
     return fences, sorted(nodes, key=lambda one: (one.name, one.id))
 
 
-def take_back(conn: Connection, wanted: Sequence[PoolDeletion]) -> None:
+def take_back(conn: Connection, deletions: Sequence[PoolDeletion]) -> None:
     """Move the nodes that are in their pool to another one, or to none; fence all nodes, and delete the pools.
 
     The pools and nodes are locked.
     """
-    if wanted:
-        rows = [{"pool": one.pool, "target": one.to, "token": one.token, "nodes": one.nodes} for one in wanted]
+    if deletions:
+        rows = [{"pool": one.pool, "target": one.to, "token": one.token, "nodes": one.nodes} for one in deletions]
         conn.execute(_TAKE_BACK, {"pools": json.dumps(rows)})

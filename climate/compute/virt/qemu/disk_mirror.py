@@ -44,23 +44,23 @@ def serve(theirs: Monitor, listening: socket, exports: Mapping[str, str], creden
         theirs.ask("block-export-add", type="nbd", **export, writable=True)
 
 
-def copy(ours: Monitor, node: str, stream: socket, credentials: str | None = None) -> None:
+def copy(monitor: Monitor, node: str, stream: socket, credentials: str | None = None) -> None:
     """Mirror the disk `node` of a machine to the export of that name at the other end of a connection."""
-    ours.ask("getfd", [stream.fileno()], fdname=SOCKET)
+    monitor.ask("getfd", [stream.fileno()], fdname=SOCKET)
     server, job = {"type": "fd", "str": SOCKET}, _job_of(node)
     secured: dict[str, Any] = {} if credentials is None else {"tls_creds": credentials}
-    ours.ask("blockdev-add", node_name=job, driver="nbd", server=server, export=node, **secured)
-    ours.ask("blockdev-mirror", job_id=job, device=node, target=job, sync="full")
+    monitor.ask("blockdev-add", node_name=job, driver="nbd", server=server, export=node, **secured)
+    monitor.ask("blockdev-mirror", job_id=job, device=node, target=job, sync="full")
 
 
-def under_way(ours: Monitor, nodes: Collection[str]) -> bool:
+def under_way(monitor: Monitor, nodes: Collection[str]) -> bool:
     """Return whether all of these disks are being copied."""
-    return {_job_of(node) for node in nodes} <= _jobs(ours).keys()
+    return {_job_of(node) for node in nodes} <= _jobs(monitor).keys()
 
 
-def progress(ours: Monitor, nodes: Collection[str]) -> Copied:
+def progress(monitor: Monitor, nodes: Collection[str]) -> Copied:
     """Return the progress of these disks' copies. Raise VirtError if one has ended."""
-    jobs = _jobs(ours)
+    jobs = _jobs(monitor)
     wanted = [jobs.get(_job_of(node)) for node in nodes]
     matching = [job for job in wanted if job is not None]
     if len(matching) < len(wanted):
@@ -69,15 +69,15 @@ def progress(ours: Monitor, nodes: Collection[str]) -> Copied:
     return Copied(total, done, all(job["ready"] for job in matching))
 
 
-def finish(ours: Monitor, nodes: Collection[str]) -> None:
+def finish(monitor: Monitor, nodes: Collection[str]) -> None:
     """Complete the copies of disks without writers. Raise VirtError if one is incomplete."""
     for name in map(_job_of, nodes):
-        ours.ask("block-job-cancel", device=name)
+        monitor.ask("block-job-cancel", device=name)
         # Only a finished job reports whether its last block arrived.
-        end = ours.event(lambda data, name=name: data.get("device") == name, *_ENDS)  # type: ignore[misc]
+        end = monitor.event(lambda data, name=name: data.get("device") == name, *_ENDS)  # type: ignore[misc]
         if "error" in end or end.get("offset") != end.get("len"):
             raise VirtError(f"the copy of the disk is incomplete: {end.get('error', 'it was cancelled')}")
-    _detach(ours)
+    _detach(monitor)
 
 
 def stop_serving(theirs: Monitor) -> None:
@@ -86,25 +86,25 @@ def stop_serving(theirs: Monitor) -> None:
         theirs.ask("nbd-server-stop")
 
 
-def give_up(ours: Monitor) -> None:
+def give_up(monitor: Monitor) -> None:
     """Cancel all copies, whatever their state."""
-    for name in _jobs(ours):
+    for name in _jobs(monitor):
         with suppress(VirtError):  # it may have ended by itself in the meantime
-            ours.ask("block-job-cancel", device=name, force=True)
-    while _jobs(ours):
+            monitor.ask("block-job-cancel", device=name, force=True)
+    while _jobs(monitor):
         time.sleep(_STEP_SECONDS)
-    _detach(ours)
+    _detach(monitor)
 
 
 def _job_of(node: str) -> str:
     return f"{_JOB}-{node}"
 
 
-def _jobs(ours: Monitor) -> dict[str, dict[str, Any]]:
-    return {job["device"]: job for job in ours.ask("query-block-jobs") if job["device"].startswith(_JOB)}
+def _jobs(monitor: Monitor) -> dict[str, dict[str, Any]]:
+    return {job["device"]: job for job in monitor.ask("query-block-jobs") if job["device"].startswith(_JOB)}
 
 
-def _detach(ours: Monitor) -> None:
-    for node in ours.ask("query-named-block-nodes", flat=True):
+def _detach(monitor: Monitor) -> None:
+    for node in monitor.ask("query-named-block-nodes", flat=True):
         if node["node-name"].startswith(_JOB):
-            ours.ask("blockdev-del", node_name=node["node-name"])
+            monitor.ask("blockdev-del", node_name=node["node-name"])

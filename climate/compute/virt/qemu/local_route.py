@@ -51,7 +51,7 @@ class RouteOnOneMachine:
     def begin(self) -> None:
         (self.waits / BEGUN).touch()
 
-    def copy_disks(self, ours: qmp.Monitor) -> None:
+    def copy_disks(self, monitor: qmp.Monitor) -> None:
         with (
             qmp.connect(self.waits, self.seconds) as theirs,
             qmp.bound(self.waits, disk_mirror.SOCKET, _WAITING) as listening,
@@ -60,9 +60,9 @@ class RouteOnOneMachine:
         ):
             disk_mirror.serve(theirs, listening, {DISK_NODE: DISK_NODE})
             stream.connect(path)
-            disk_mirror.copy(ours, DISK_NODE, stream)
+            disk_mirror.copy(monitor, DISK_NODE, stream)
 
-    def prepare(self, ours: qmp.Monitor) -> None:
+    def prepare(self, monitor: qmp.Monitor) -> None:
         """Do nothing: both monitors are reachable."""
 
     def send_memory(self) -> None:
@@ -96,7 +96,7 @@ class RouteOnOneMachine:
     def give_up(self) -> None:
         kill([self.target])
 
-    def forget(self, ours: qmp.Monitor) -> None:
+    def forget(self, monitor: qmp.Monitor) -> None:
         """Do nothing: nothing was configured."""
 
     def _status(self) -> str:

@@ -55,10 +55,10 @@ class Route(Protocol):
     def begin(self) -> None:
         """Record that the transfer of memory has begun."""
 
-    def copy_disks(self, ours: qmp.Monitor) -> None:
+    def copy_disks(self, monitor: qmp.Monitor) -> None:
         """Start the copies of the disks."""
 
-    def prepare(self, ours: qmp.Monitor) -> None:
+    def prepare(self, monitor: qmp.Monitor) -> None:
         """Configure the source's QEMU for the route."""
 
     def send_memory(self) -> None:
@@ -76,7 +76,7 @@ class Route(Protocol):
     def give_up(self) -> None:
         """Ensure that the guest never runs at the target."""
 
-    def forget(self, ours: qmp.Monitor) -> None:
+    def forget(self, monitor: qmp.Monitor) -> None:
         """Revert `prepare`."""
 
 
@@ -159,11 +159,11 @@ class Handover:
         self._obey(watch(_progress(result.get("ram", {}), disk)))
         return False
 
-    def _finish_disks(self, ours: qmp.Monitor) -> None:
+    def _finish_disks(self, monitor: qmp.Monitor) -> None:
         """Complete the copies while the guest is paused, and let the memory follow."""
-        disk_mirror.finish(ours, self.route.disks)
+        disk_mirror.finish(monitor, self.route.disks)
         self.route.copied()
-        ours.ask("migrate-continue", state="pre-switchover")
+        monitor.ask("migrate-continue", state="pre-switchover")
 
     def _obey(self, order: Order) -> None:
         if order is Order.ABORT:

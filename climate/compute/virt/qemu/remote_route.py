@@ -58,13 +58,13 @@ class RouteBetweenMachines:
     def begin(self) -> None:
         self._announce(BEGUN)
 
-    def copy_disks(self, ours: qmp.Monitor) -> None:
+    def copy_disks(self, monitor: qmp.Monitor) -> None:
         for node in self.disks:
             with connected(self.address, self.disk_port) as stream:
-                disk_mirror.copy(ours, node, stream, self.credentials.name)
+                disk_mirror.copy(monitor, node, stream, self.credentials.name)
 
-    def prepare(self, ours: qmp.Monitor) -> None:
-        migration_tls.give(ours, self.home, self.credentials, CLIENT)
+    def prepare(self, monitor: qmp.Monitor) -> None:
+        migration_tls.give(monitor, self.home, self.credentials, CLIENT)
 
     def send_memory(self) -> None:
         with connected(self.address, self.memory_port) as stream, qmp.connect(self.home, self.seconds) as ours:
@@ -85,8 +85,8 @@ class RouteBetweenMachines:
     def give_up(self) -> None:
         (self.home / ARRIVED).unlink(missing_ok=True)
 
-    def forget(self, ours: qmp.Monitor) -> None:
-        migration_tls.forget(ours, self.home)
+    def forget(self, monitor: qmp.Monitor) -> None:
+        migration_tls.forget(monitor, self.home)
 
     def _says(self, name: str) -> bool:
         with suppress(FileNotFoundError):

@@ -97,18 +97,18 @@ class Children:
     others: tuple[ZoneReport, ...] = ()
 
 
-def select(compute: Compute, wanted: PlanRequest) -> Selection:
+def select(compute: Compute, request: PlanRequest) -> Selection:
     """Return the plan for a request: nodes of this zone and offers of its children, best first.
 
     Each zone offers at most one place per server. A child that does not answer delays the plan until its deadline, but
     does not fail it.
     """
-    reason = request_spec.stays(wanted.request, wanted.parts)
+    reason = request_spec.stays(request.request, request.parts)
     with _read_only(compute) as conn:
-        children = Children() if reason else chosen(compute, conn, wanted.parts)
+        children = Children() if reason else chosen(compute, conn, request.parts)
     with ThreadPoolExecutor(max_workers=1) as pool:
-        asking = pool.submit(_request_offers, compute, children.asked, wanted)
-        local, own, trail = _local(compute, wanted.request)
+        asking = pool.submit(_request_offers, compute, children.asked, request)
+        local, own, trail = _local(compute, request.request)
         answered = asking.result()
     plan = merged(local, [items for items, _ in answered])
     reports = (own, *(report for _, report in answered), *children.others)
@@ -192,16 +192,17 @@ def _local(compute: Compute, request: BootRequest) -> tuple[list[LocalItem], Zon
 
 
 def _request_offers(
-    compute: Compute, children: Sequence[ChildZone], wanted: PlanRequest
+    compute: Compute, children: Sequence[ChildZone], request: PlanRequest
 ) -> list[tuple[list[ChildItem], ZoneReport]]:
     """Return the offers of children, in their order."""
     if compute.zones.client is None or not children:
         return []
     asked = [
-        (zone, ChildRequest("POST", "/zones/select", _spec_for(zone, wanted), chain=wanted.chain)) for zone in children
+        (zone, ChildRequest("POST", "/zones/select", _spec_for(zone, request), chain=request.chain))
+        for zone in children
     ]
     answers = routing.send(compute, asked)
-    return [_offered(zone, answer, wanted) for zone, answer in zip(children, answers, strict=True)]
+    return [_offered(zone, answer, request) for zone, answer in zip(children, answers, strict=True)]
 
 
 def _spec_for(zone: ChildZone, wanted: PlanRequest) -> dict[str, object]:
@@ -210,7 +211,7 @@ def _spec_for(zone: ChildZone, wanted: PlanRequest) -> dict[str, object]:
 
 
 def _offered(
-    zone: ChildZone, answer: ChildAnswer | ChildError, wanted: PlanRequest
+    zone: ChildZone, answer: ChildAnswer | ChildError, request: PlanRequest
 ) -> tuple[list[ChildItem], ZoneReport]:
     reason, summary = None, None
     items: list[ChildItem] = []
@@ -220,7 +221,7 @@ def _offered(
         reason = message(answer)
     else:
         try:
-            items = scaled(zone, offers(answer.body, wanted.request.count))
+            items = scaled(zone, offers(answer.body, request.request.count))
             reason = None if items else "has no room for it"
         except BadOffers as wrong:
             reason = f"its answer {wrong}"
