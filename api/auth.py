@@ -49,7 +49,7 @@ def by_session(view: View) -> View:
 def install(app: Flask) -> None:
     """Require a token before every view that is not public, and keep the answers to its holder private."""
     app.before_request(_let_in)
-    app.after_request(_keep_private)
+    app.after_request(_forbid_caching)
 
 
 def allow(app: Flask) -> None:
@@ -67,7 +67,7 @@ def _let_in() -> None:
         admit(request.headers)
 
 
-def _keep_private(response: Response) -> Response:
+def _forbid_caching(response: Response) -> Response:
     """Forbid caches to keep what one caller was told: they would not distinguish callers by X-Auth-Token."""
     if is_authenticated():
         response.headers.setdefault("Cache-Control", "no-store")

@@ -125,7 +125,7 @@ class Cells:
             refreshed = time.monotonic()
             while not stop.wait(0.002):
                 for _, server_id in task_worker.unfinished(self.leaf, wait=0, again=0.5):
-                    task_worker.carry_out(self.leaf, server_id)
+                    task_worker.run_task(self.leaf, server_id)
                 if time.monotonic() > refreshed + 5:
                     services.refresh(self.leaf)
                     refreshed = time.monotonic()

@@ -35,7 +35,7 @@ class Wires:
     def __init__(self, applications: dict[str, Application], silent: Container[str]) -> None:
         self.applications, self.silent = applications, silent
 
-    def hold(self, talks: Sequence[tuple[Talk, float]]) -> list[Outcome]:
+    def run(self, talks: Sequence[tuple[Talk, float]]) -> list[Outcome]:
         """Hold all talks at once."""
         begun, answers = time.monotonic(), []
         with ThreadPoolExecutor(max_workers=len(talks)) as pool:

@@ -155,7 +155,7 @@ def check_nodes(settings: Settings) -> None:
 
 def _compute(engine: Engine, settings: Settings, vault: Vault) -> Compute:
     schedule, rules = scheduler.chosen(settings)
-    hosts = HostNetworks(engine, networks.wires(settings), networks.options(settings))
+    hosts = HostNetworks(engine, networks.network_drivers(settings), networks.options(settings))
     find = _elsewhere(engine, settings, vault)
     clusters = ClusterOptions(_node_defaults(settings), find, vault, hosts.connect)
     built = compute.build(
@@ -178,7 +178,7 @@ def _compute(engine: Engine, settings: Settings, vault: Vault) -> Compute:
         confirm_seconds=settings.resize_confirm_window,
         live_limits=_live_limits(settings),
         network=hosts.network,
-        wires=hosts.wires,
+        network_drivers=hosts.network_drivers,
         network_service=settings.network_host or None,
         network_netns=settings.network_netns or None,
         network_queue=networks.queue(settings),
@@ -297,7 +297,7 @@ def prepare(settings: Settings, *, demo: bool = False) -> None:
             print(f"Users and tokens are Keystone's, at {deployment.identity.external.public_url}")  # noqa: T201
         services.furnish(deployment.compute)
         if demo and not deployment.compute.cells.is_api:
-            make_demo(deployment)
+            create_demo(deployment)
     finally:
         deployment.climate.engine.dispose()
 
@@ -317,7 +317,7 @@ def reset_admin_password(settings: Settings, password: str, echo: Callable[[str]
 DEMO_HOST_PREFIX = "gpu-"
 
 
-def make_demo(deployment: Deployment) -> None:
+def create_demo(deployment: Deployment) -> None:
     """Create a small demonstration cloud; keep whatever exists already."""
     home, file = deployment.settings.home, deployment.settings.nodes_file
     try:

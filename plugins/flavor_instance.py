@@ -12,7 +12,7 @@ from climate.domain.availability.demands import Horizon, SharedDemand
 from climate.domain.errors import Conflict, NotFound
 from climate.domain.hosts.extra_spec_requirements import Demand
 from climate.domain.hosts.shared_capacity import Size
-from climate.plugin import Allocation, Ask, Lent, Offer, shared_capacity
+from climate.plugin import Allocation, Offer, ReservationContext, ResourceRequest, shared_capacity
 from climate.plugin.schema_fields import Affinity, Count, grace_period
 from climate.plugin.shared_capacity import MOST, TERMINATE, ServersAndCapacity
 from climate.store.hosts import hosts
@@ -55,11 +55,11 @@ def _described(flavor: CloudFlavor) -> str:
     )
 
 
-def _demanded(ask: Ask) -> tuple[Ask, Demand]:
+def _demanded(request: ResourceRequest) -> tuple[ResourceRequest, Demand]:
     """Return the request with all its fields, and what one server needs. Raise Conflict for changes."""
-    shared_capacity.refuse_changes(ask, frozenset({"grace_period"}))
-    demand = shared_capacity.demand_of(json.loads(ask.spec["resource_properties"]))
-    return replace(ask, spec={"affinity": None, **ask.spec}), demand
+    shared_capacity.refuse_changes(request, frozenset({"grace_period"}))
+    demand = shared_capacity.demand_of(json.loads(request.spec["resource_properties"]))
+    return replace(request, spec={"affinity": None, **request.spec}), demand
 
 
 class FlavorInstance:
@@ -68,12 +68,12 @@ class FlavorInstance:
     resource_type = hosts.FLAVOR_TYPE
     spec_schema = FlavorSpec
 
-    def check(self, cloud: SharedCapacity, ask: Ask) -> Mapping[str, object] | None:
-        if ask.spec.get("affinity") is not None:
+    def check(self, cloud: SharedCapacity, request: ResourceRequest) -> Mapping[str, object] | None:
+        if request.spec.get("affinity") is not None:
             raise Conflict("Affinity not supported yet: a flavor is reserved on any hosts that have room")
-        flavor = cloud.find_flavor(ask.spec["flavor_id"], ask.caller.project_id)
+        flavor = cloud.find_flavor(request.spec["flavor_id"], request.caller.project_id)
         if flavor is None:
-            raise NotFound(f"Object with {{'flavor_id': '{ask.spec['flavor_id']}'}} not found")
+            raise NotFound(f"Object with {{'flavor_id': '{request.spec['flavor_id']}'}} not found")
         if RESERVATION in flavor.extra_specs:
             raise Conflict(f"The flavor {flavor.name} belongs to a reservation: it cannot be reserved")
         described = _described(flavor)
@@ -85,29 +85,29 @@ class FlavorInstance:
             "resource_properties": described,
         }
 
-    def reserve(self, conn: Connection, ask: Ask) -> Allocation:
-        ask, demand = _demanded(ask)
-        return shared_capacity.reserve(conn, ask, demand.requirement, demand.classes)
+    def reserve(self, conn: Connection, request: ResourceRequest) -> Allocation:
+        request, demand = _demanded(request)
+        return shared_capacity.reserve(conn, request, demand.requirement, demand.classes)
 
-    def offer(self, conn: Connection, ask: Ask) -> Offer:
-        ask, demand = _demanded(ask)
-        return shared_capacity.offer(ask, demand.requirement, demand.classes)
+    def offer(self, conn: Connection, request: ResourceRequest) -> Offer:
+        request, demand = _demanded(request)
+        return shared_capacity.offer(request, demand.requirement, demand.classes)
 
-    def demand(self, conn: Connection, ask: Ask, horizon: Horizon) -> SharedDemand:
-        ask, demand = _demanded(ask)
-        return shared_capacity.demand(conn, ask, horizon, demand.requirement, demand.classes)
+    def demand(self, conn: Connection, request: ResourceRequest, horizon: Horizon) -> SharedDemand:
+        request, demand = _demanded(request)
+        return shared_capacity.demand(conn, request, horizon, demand.requirement, demand.classes)
 
-    def on_start(self, cloud: SharedCapacity, lent: Lent) -> None:
-        flavor = json.loads(lent.reservation.spec["resource_properties"])
+    def on_start(self, cloud: SharedCapacity, context: ReservationContext) -> None:
+        flavor = json.loads(context.reservation.spec["resource_properties"])
         # The flavor is copied unchanged, including extra specs with resource classes.
         size = Size(flavor["vcpus"], flavor["ram"], flavor["disk"])
-        shared_capacity.hand_over(cloud, lent, size, flavor["extra_specs"])
+        shared_capacity.share_hosts(cloud, context, size, flavor["extra_specs"])
 
-    def before_end(self, cloud: object, lent: Lent) -> None:
+    def before_end(self, cloud: object, context: ReservationContext) -> None:
         """Do nothing: such reservations have no actions before the end."""
 
-    def close(self, cloud: HostPools, lent: Lent) -> None:
-        cloud.close(str(lent.reservation.id), lent.token)
+    def close(self, cloud: HostPools, context: ReservationContext) -> None:
+        cloud.close(str(context.reservation.id), context.token)
 
-    def on_end(self, cloud: ServersAndCapacity, lent: Lent) -> None:
-        shared_capacity.take_back(cloud, lent)
+    def on_end(self, cloud: ServersAndCapacity, context: ReservationContext) -> None:
+        shared_capacity.take_back(cloud, context)

@@ -32,7 +32,7 @@ from climate.domain.hosts.requirements import AllOf, Requirement
 from climate.domain.lease import Reservation
 from climate.domain.planning.preemption import is_preemptible
 from climate.domain.reservation_spec import Spec
-from climate.plugin import CLOUD_POOLS, HOSTS, TERMS, Allocation, Ask, Lent, Offer
+from climate.plugin import CLOUD_POOLS, HOSTS, TERMS, Allocation, Offer, ReservationContext, ResourceRequest
 from climate.plugin.schema_fields import Count, grace_period, is_cell, is_requirement
 from climate.store import locks
 from climate.store.allocation import candidates, free_times, requirements_sql
@@ -116,18 +116,18 @@ def _texts(spec: Spec) -> tuple[str | None, str | None]:
     return spec.get("hypervisor_properties"), spec.get("resource_properties")
 
 
-def _same_hosts(ask: Ask, present: Reservation) -> tuple[Hold, ...]:
+def _same_hosts(request: ResourceRequest, present: Reservation) -> tuple[Hold, ...]:
     """Return the same hosts, if the update changes neither their choice nor the period."""
-    same = all(ask.spec.get(name) == present.spec.get(name) for name in CHOOSING)
-    same = same and ask.spec != present.spec
-    inside = all(h.during.start <= ask.window.start and ask.window.end <= h.during.end for h in present.holds)
-    free = not set(present.hosts) & set(ask.taken)
-    return tuple(Hold(host, ask.window) for host in present.hosts) if same and inside and free else ()
+    same = all(request.spec.get(name) == present.spec.get(name) for name in CHOOSING)
+    same = same and request.spec != present.spec
+    inside = all(h.during.start <= request.window.start and request.window.end <= h.during.end for h in present.holds)
+    free = not set(present.hosts) & set(request.taken)
+    return tuple(Hold(host, request.window) for host in present.hosts) if same and inside and free else ()
 
 
-def _takes_snapshots(lent: Lent) -> bool:
+def _takes_snapshots(context: ReservationContext) -> bool:
     """Return whether the servers of a lease are saved as images ahead of its end."""
-    return lent.reservation.spec.get("before_end") == "snapshot"
+    return context.reservation.spec.get("before_end") == "snapshot"
 
 
 def _imaged(cloud: Servers, server: CloudServer, token: int) -> bool:
@@ -147,35 +147,37 @@ def _deletion_error(cloud: Servers, server: CloudServer, token: int) -> CloudErr
     return None
 
 
-def _with_terms(ask: Ask) -> Ask:
+def _with_terms(request: ResourceRequest) -> ResourceRequest:
     """Return the request with all its terms.
 
     Raise InvalidInput for terms that the operator does not allow owners to set.
     """
-    before = ask.present.spec if ask.present else {}
-    chosen = {name: ask.spec[name] for name in TERMS if name in ask.spec and ask.spec[name] != before.get(name)}
-    usual = {"on_end": ask.settings.host_on_end, "grace_period": 0, **ask.terms}
-    allowed = {usual["on_end"], *(word.strip() for word in ask.settings.host_on_end_choices.split(","))} - {""}
-    if not ask.caller.is_admin and chosen.get("on_end", usual["on_end"]) not in allowed:
+    before = request.present.spec if request.present else {}
+    chosen = {
+        name: request.spec[name] for name in TERMS if name in request.spec and request.spec[name] != before.get(name)
+    }
+    usual = {"on_end": request.settings.host_on_end, "grace_period": 0, **request.terms}
+    allowed = {usual["on_end"], *(word.strip() for word in request.settings.host_on_end_choices.split(","))} - {""}
+    if not request.caller.is_admin and chosen.get("on_end", usual["on_end"]) not in allowed:
         raise InvalidInput(f"on_end may be {', '.join(sorted(allowed))} here, not {chosen['on_end']}")
-    longest = max(ask.settings.max_grace_period, usual["grace_period"])
-    if not ask.caller.is_admin and int(chosen.get("grace_period", 0)) > longest:
+    longest = max(request.settings.max_grace_period, usual["grace_period"])
+    if not request.caller.is_admin and int(chosen.get("grace_period", 0)) > longest:
         raise InvalidInput(f"grace_period may be {longest} seconds at most here, not {chosen['grace_period']}")
-    return replace(ask, spec={**ask.terms, **ask.spec})
+    return replace(request, spec={**request.terms, **request.spec})
 
 
-def _checked(ask: Ask) -> Ask:
+def _checked(request: ResourceRequest) -> ResourceRequest:
     """Return the request with all its terms. Raise InvalidInput for a maximum below the minimum."""
-    ask = _with_terms(ask)
-    if ask.present and is_preemptible(ask.present.spec) != is_preemptible(ask.spec):
+    request = _with_terms(request)
+    if request.present and is_preemptible(request.present.spec) != is_preemptible(request.spec):
         raise InvalidInput("preemptible of a reservation cannot be changed: create another lease")
-    if ask.spec["max"] < ask.spec["min"]:  # an update that gives only one of the two
+    if request.spec["max"] < request.spec["min"]:  # an update that gives only one of the two
         raise InvalidInput(MAX_BELOW_MIN)
-    return ask
+    return request
 
 
-def _allocation(ask: Ask, numbers: Sequence[int]) -> Allocation:
-    return Allocation(spec=dict(ask.spec), holds=tuple(Hold(number, ask.window) for number in numbers))
+def _allocation(request: ResourceRequest, numbers: Sequence[int]) -> Allocation:
+    return Allocation(spec=dict(request.spec), holds=tuple(Hold(number, request.window) for number in numbers))
 
 
 class PoolsWithServers(HostPools, Servers, Protocol):
@@ -188,115 +190,119 @@ class PhysicalHost:
     resource_type = hosts.HOST_TYPE
     spec_schema = HostSpec
 
-    def check(self, cloud: object, ask: Ask) -> None:
+    def check(self, cloud: object, request: ResourceRequest) -> None:
         """Do nothing: the reservation pool is in the database."""
 
     def pool_metadata(self, spec: Spec) -> Mapping[str, str]:
         return {name: str(spec.get(name) or "") for name in CHOOSING}
 
-    def reserve(self, conn: Connection, ask: Ask) -> Allocation:
-        ask = _checked(ask)
-        if ask.present and (kept := _same_hosts(ask, ask.present)):
-            return Allocation(spec=dict(ask.spec), holds=kept)
-        wanted = self._wanted(conn, ask)
-        return _allocation(ask, availability.pick(conn, wanted, patient=ask.patient))
+    def reserve(self, conn: Connection, request: ResourceRequest) -> Allocation:
+        request = _checked(request)
+        if request.present and (kept := _same_hosts(request, request.present)):
+            return Allocation(spec=dict(request.spec), holds=kept)
+        wanted = self._host_request(conn, request)
+        return _allocation(request, availability.pick(conn, wanted, patient=request.patient))
 
-    def offer(self, conn: Connection, ask: Ask) -> Offer | None:
+    def offer(self, conn: Connection, request: ResourceRequest) -> Offer | None:
         """Return the hosts that match; None if those that it has stay the same in any case."""
-        ask = _checked(ask)
-        if ask.present and _same_hosts(ask, ask.present):
+        request = _checked(request)
+        if request.present and _same_hosts(request, request.present):
             return None
-        wanted = self._wanted(conn, ask)
+        wanted = self._host_request(conn, request)
         return Offer(
             HOSTS,
             partial(candidates.of_hosts, request=wanted),
             locks.lock_hosts,
-            lambda chosen, _: _allocation(ask, sorted(chosen)),
+            lambda chosen, _: _allocation(request, sorted(chosen)),
             Short(wanted),
             partial(availability.ends, request=wanted),
         )
 
-    def demand(self, conn: Connection, ask: Ask, horizon: Horizon) -> WholeDemand:
-        ask = _with_terms(ask)
-        lead = ask.settings.power_on_lead if ask.settings.idle_off_after else 0
+    def demand(self, conn: Connection, request: ResourceRequest, horizon: Horizon) -> WholeDemand:
+        request = _with_terms(request)
+        lead = request.settings.power_on_lead if request.settings.idle_off_after else 0
         ready = horizon.now + timedelta(seconds=lead)
-        return free_times.of_hosts(conn, self._wanted(conn, ask), horizon, ask.tail, ready)
+        return free_times.of_hosts(conn, self._host_request(conn, request), horizon, request.tail, ready)
 
-    def on_start(self, cloud: HostPools, lent: Lent) -> None:
-        cloud.lend(str(lent.reservation.id), lent.project_id, lent.hosts, lent.token, lent.shared_with)
+    def on_start(self, cloud: HostPools, context: ReservationContext) -> None:
+        cloud.lend(str(context.reservation.id), context.project_id, context.hosts, context.token, context.shared_with)
 
-    def on_start_together(self, cloud: LendsTogether, lent: Sequence[Lent]) -> Sequence[Trouble | None]:
+    def on_start_together(
+        self, cloud: LendsTogether, contexts: Sequence[ReservationContext]
+    ) -> Sequence[Trouble | None]:
         return cloud.lend_together(
-            [Loan(str(a.reservation.id), a.project_id, a.hosts, a.token, a.shared_with) for a in lent]
+            [Loan(str(a.reservation.id), a.project_id, a.hosts, a.token, a.shared_with) for a in contexts]
         )
 
-    def before_end(self, cloud: Servers, lent: Lent) -> None:
-        if _takes_snapshots(lent):
-            pool = str(lent.reservation.id)
+    def before_end(self, cloud: Servers, context: ReservationContext) -> None:
+        if _takes_snapshots(context):
+            pool = str(context.reservation.id)
             servers = [server for server in cloud.servers_in(pool) if server.status in IMAGEABLE]
-            made = [_imaged(cloud, server, lent.token) for server in servers]
+            made = [_imaged(cloud, server, context.token) for server in servers]
             if not all(made):  # the end must not overtake them, because it deletes the servers
                 raise NotYet("images are still being created")
 
-    def before_end_together(self, cloud: object, lent: Sequence[Lent]) -> Sequence[Trouble | None]:
-        return [InUse() if _takes_snapshots(each) else None for each in lent]
+    def before_end_together(self, cloud: object, contexts: Sequence[ReservationContext]) -> Sequence[Trouble | None]:
+        return [InUse() if _takes_snapshots(each) else None for each in contexts]
 
-    def close(self, cloud: HostPools, lent: Lent) -> None:
-        cloud.close(str(lent.reservation.id), lent.token)
+    def close(self, cloud: HostPools, context: ReservationContext) -> None:
+        cloud.close(str(context.reservation.id), context.token)
 
-    def on_end(self, cloud: PoolsWithServers, lent: Lent) -> None:
-        """Delete the servers, or move them along with their hosts to the pool `lent.after`."""
-        pool, to = str(lent.reservation.id), CLOUD_POOLS[lent.after]
-        servers = cloud.servers_in(pool) if lent.after in (Pool.RESERVATION, Pool.CLEANING) else ()
+    def on_end(self, cloud: PoolsWithServers, context: ReservationContext) -> None:
+        """Delete the servers, or move them along with their hosts to the pool `context.after`."""
+        pool, to = str(context.reservation.id), CLOUD_POOLS[context.after]
+        servers = cloud.servers_in(pool) if context.after in (Pool.RESERVATION, Pool.CLEANING) else ()
         if servers:
-            cloud.close(pool, lent.token)
-            troubles = [error for server in servers if (error := _deletion_error(cloud, server, lent.token))]
+            cloud.close(pool, context.token)
+            troubles = [error for server in servers if (error := _deletion_error(cloud, server, context.token))]
             if troubles:
                 raise troubles[0]
             if cloud.servers_in(pool):
                 raise NotYet(f"servers are still being deleted: {len(servers)}")
-        if lent.after is Pool.MULTI_TENANT:
-            for host in lent.promised:
-                cloud.place(host, CLOUD_POOLS[Pool.RECYCLING], lent.token)
-        cloud.take_back(pool, lent.hosts, lent.token, to)
+        if context.after is Pool.MULTI_TENANT:
+            for host in context.promised:
+                cloud.place(host, CLOUD_POOLS[Pool.RECYCLING], context.token)
+        cloud.take_back(pool, context.hosts, context.token, to)
 
-    def on_end_together(self, cloud: TakesBackTogether, lent: Sequence[Lent]) -> Sequence[Trouble | None]:
+    def on_end_together(
+        self, cloud: TakesBackTogether, contexts: Sequence[ReservationContext]
+    ) -> Sequence[Trouble | None]:
         return cloud.take_back_together(
-            [Return(str(a.reservation.id), a.hosts, a.token, CLOUD_POOLS[a.after]) for a in lent]
+            [Return(str(a.reservation.id), a.hosts, a.token, CLOUD_POOLS[a.after]) for a in contexts]
         )
 
-    def _wanted(self, conn: Connection, ask: Ask) -> HostRequest:
-        requirement = self._requirement(conn, ask)
-        present = ask.present.hosts if ask.present else ()
+    def _host_request(self, conn: Connection, request: ResourceRequest) -> HostRequest:
+        requirement = self._requirement(conn, request)
+        present = request.present.hosts if request.present else ()
         wanted = HostRequest(
             requirement=requirement,
-            window=ask.window,
-            least=max(ask.spec["min"], len(present) if ask.active else 0),
-            most=max(ask.spec["max"], len(present) if ask.active else 0),
-            own=ask.own,
-            keep=(*present, *ask.liked),
-            must=present if ask.active else (),
-            without=ask.taken,
-            soon=ask.soon,
-            project_id=ask.owner,
-            at_random=ask.settings.randomize_host_selection,
-            giving_way=ask.giving_way,
-            gives_way=is_preemptible(ask.spec),
+            window=request.window,
+            least=max(request.spec["min"], len(present) if request.active else 0),
+            most=max(request.spec["max"], len(present) if request.active else 0),
+            own=request.own,
+            keep=(*present, *request.liked),
+            must=present if request.active else (),
+            without=request.taken,
+            soon=request.soon,
+            project_id=request.owner,
+            at_random=request.settings.randomize_host_selection,
+            giving_way=request.giving_way,
+            gives_way=is_preemptible(request.spec),
         )
-        if ask.present and ask.active:
-            self._refuse_to_shrink(conn, ask, wanted)
+        if request.present and request.active:
+            self._refuse_to_shrink(conn, request, wanted)
         return wanted
 
-    def _requirement(self, conn: Connection, ask: Ask) -> Requirement:
-        texts = _texts(ask.spec)
+    def _requirement(self, conn: Connection, request: ResourceRequest) -> Requirement:
+        texts = _texts(request.spec)
         requirement = AllOf(tuple(requirements.parse(text) for text in texts))
-        granted = ask.present is not None and texts == _texts(ask.present.spec)
+        granted = request.present is not None and texts == _texts(request.present.spec)
         if not granted and requirements.keys(requirement) - set(hosts.COLUMNS):
-            known = hosts.property_names(conn, private=ask.caller.is_admin)
+            known = hosts.property_names(conn, private=request.caller.is_admin)
             requirements_sql.refuse_unknown(requirement, known)
         return requirement
 
-    def _refuse_to_shrink(self, conn: Connection, ask: Ask, request: HostRequest) -> None:
+    def _refuse_to_shrink(self, conn: Connection, ask: ResourceRequest, request: HostRequest) -> None:
         """Raise an error if a started lease would lose hosts: as in Blazar, all of them must be free for longer."""
         present = request.must
         if ask.spec["max"] < len(present):

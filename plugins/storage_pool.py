@@ -13,7 +13,7 @@ from climate.domain.errors import Conflict, InvalidInput
 from climate.domain.facts import FOREVER, AmountHold
 from climate.domain.period import Period
 from climate.domain.reservation_spec import Spec
-from climate.plugin import INVENTORIES, Allocation, Ask, Lent, Offer, with_grace
+from climate.plugin import INVENTORIES, Allocation, Offer, ReservationContext, ResourceRequest, with_grace
 from climate.plugin.schema_fields import Count, grace_period
 from climate.store.allocation import candidates, free_times, inventories
 from climate.store.allocation.inventories import AmountRequest
@@ -61,31 +61,31 @@ def _volume_gb(spec: Spec) -> int:
     return int(size // count)
 
 
-def _refuse_changes(ask: Ask, before: Spec) -> None:
-    for name in sorted(set(ask.spec) - CHANGEABLE):
-        if name not in before or ask.spec[name] != before[name]:
+def _refuse_changes(request: ResourceRequest, before: Spec) -> None:
+    for name in sorted(set(request.spec) - CHANGEABLE):
+        if name not in before or request.spec[name] != before[name]:
             raise Conflict(f"{name} cannot be updated")
-    if not ask.active:
+    if not request.active:
         return
     for name in ("volumes", "on_end"):
-        if ask.spec[name] != before[name]:
+        if request.spec[name] != before[name]:
             raise InvalidInput(
                 f"{name} cannot change while the lease is active: it is {before[name]}, "
-                f"and {ask.spec[name]} was asked for"
+                f"and {request.spec[name]} was asked for"
             )
-    if ask.spec["size_gb"] < before["size_gb"]:
+    if request.spec["size_gb"] < before["size_gb"]:
         raise InvalidInput(
             f"size_gb cannot become less while the lease is active: it is {before['size_gb']}, "
-            f"and {ask.spec['size_gb']} was asked for"
+            f"and {request.spec['size_gb']} was asked for"
         )
 
 
-def _request(ask: Ask) -> tuple[Spec, AmountRequest]:
+def _request(request: ResourceRequest) -> tuple[Spec, AmountRequest]:
     """Return the spec to store, and the request for volumes."""
-    spec = with_grace(ask)
-    if ask.present:
-        _refuse_changes(ask, ask.present.spec)
-    return spec, _wanted(ask, spec, _volume_gb(spec))
+    spec = with_grace(request)
+    if request.present:
+        _refuse_changes(request, request.present.spec)
+    return spec, _amount_request(request, spec, _volume_gb(spec))
 
 
 def _allocation(spec: Spec, request: AmountRequest, chosen: Mapping[int, int]) -> Allocation:
@@ -94,15 +94,15 @@ def _allocation(spec: Spec, request: AmountRequest, chosen: Mapping[int, int]) -
     return Allocation(spec=spec, amounts=holds)
 
 
-def _wanted(ask: Ask, spec: Spec, piece: int) -> AmountRequest:
-    window = ask.shared_window
+def _amount_request(request: ResourceRequest, spec: Spec, piece: int) -> AmountRequest:
+    window = request.shared_window
     if spec["on_end"] == KEEP:
         window = Period(window.start, FOREVER)
-    own = (*ask.own, *(one.id for one in ask.beside))
+    own = (*request.own, *(one.id for one in request.beside))
     present = {}
-    if ask.present:
-        before = _volume_gb(ask.present.spec)
-        present = {hold.number: hold.amount // before for hold in ask.present.amounts}
+    if request.present:
+        before = _volume_gb(request.present.spec)
+        present = {hold.number: hold.amount // before for hold in request.present.amounts}
     return AmountRequest(
         RESOURCE_TYPE,
         spec["storage_class"],
@@ -111,8 +111,8 @@ def _wanted(ask: Ask, spec: Spec, piece: int) -> AmountRequest:
         window,
         own,
         present,
-        ask.active,
-        ask.taken_amounts,
+        request.active,
+        request.taken_amounts,
     )
 
 
@@ -122,52 +122,54 @@ class StoragePool:
     resource_type = RESOURCE_TYPE
     spec_schema = StorageSpec
 
-    def check(self, cloud: object, ask: Ask) -> None:
+    def check(self, cloud: object, request: ResourceRequest) -> None:
         """Refuse volumes that cannot be of equal size; the pools are in the database."""
-        _volume_gb(ask.spec)
+        _volume_gb(request.spec)
 
-    def reserve(self, conn: Connection, ask: Ask) -> Allocation:
-        spec, wanted = _request(ask)
-        return _allocation(spec, wanted, inventories.pick(conn, wanted, patient=ask.patient))
+    def reserve(self, conn: Connection, request: ResourceRequest) -> Allocation:
+        spec, wanted = _request(request)
+        return _allocation(spec, wanted, inventories.pick(conn, wanted, patient=request.patient))
 
-    def offer(self, conn: Connection, ask: Ask) -> Offer:
-        spec, wanted = _request(ask)
+    def offer(self, conn: Connection, request: ResourceRequest) -> Offer:
+        spec, wanted = _request(request)
         return Offer(
             INVENTORIES,
-            partial(candidates.of_amounts, request=wanted, until=ask.shared_window),
+            partial(candidates.of_amounts, request=wanted, until=request.shared_window),
             inventories.lock,
             lambda chosen, _: _allocation(spec, wanted, chosen),
             inventories.Short(wanted),
         )
 
-    def demand(self, conn: Connection, ask: Ask, horizon: Horizon) -> SharedDemand:
-        spec = with_grace(ask)
-        return free_times.of_amounts(conn, _wanted(ask, spec, _volume_gb(spec)), horizon, ask.shared_tail)
+    def demand(self, conn: Connection, request: ResourceRequest, horizon: Horizon) -> SharedDemand:
+        spec = with_grace(request)
+        return free_times.of_amounts(
+            conn, _amount_request(request, spec, _volume_gb(spec)), horizon, request.shared_tail
+        )
 
-    def on_start(self, cloud: Volumes, lent: Lent) -> None:
+    def on_start(self, cloud: Volumes, context: ReservationContext) -> None:
         """Create the volumes, or extend them to their new size."""
-        spec, number = lent.reservation.spec, 0
+        spec, number = context.reservation.spec, 0
         size = _volume_gb(spec)
-        for hold in lent.reservation.amounts:
+        for hold in context.reservation.amounts:
             for _ in range(hold.amount // size):
                 number += 1
                 order = VolumeOrder(
-                    pool=str(lent.reservation.id),
+                    pool=str(context.reservation.id),
                     number=number,
-                    project_id=lent.project_id,
-                    backend=lent.backends[hold.number],
+                    project_id=context.project_id,
+                    backend=context.backends[hold.number],
                     storage_class=spec["storage_class"],
                     size_gb=size,
                 )
-                cloud.make_volume(order, lent.token)
+                cloud.ensure_volume(order, context.token)
 
-    def before_end(self, cloud: object, lent: Lent) -> None:
+    def before_end(self, cloud: object, context: ReservationContext) -> None:
         """Do nothing: such reservations have no actions before the end."""
 
-    def close(self, cloud: object, lent: Lent) -> None:
+    def close(self, cloud: object, context: ReservationContext) -> None:
         """Do nothing: the volumes stay as they are until the end."""
 
-    def on_end(self, cloud: Volumes, lent: Lent) -> None:
+    def on_end(self, cloud: Volumes, context: ReservationContext) -> None:
         """Delete the volumes, or leave them to their project; volumes never handed over are always deleted."""
-        keep = lent.started and lent.reservation.spec["on_end"] == KEEP
-        cloud.drop_volumes(str(lent.reservation.id), lent.token, keep=keep)
+        keep = context.started and context.reservation.spec["on_end"] == KEEP
+        cloud.drop_volumes(str(context.reservation.id), context.token, keep=keep)

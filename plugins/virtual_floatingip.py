@@ -12,7 +12,7 @@ from climate.domain.availability.demands import Horizon, WholeDemand
 from climate.domain.errors import Conflict, InvalidInput
 from climate.domain.facts import AddressHold
 from climate.domain.reservation_spec import Spec
-from climate.plugin import ADDRESSES, Allocation, Ask, Lent, Offer, with_grace
+from climate.plugin import ADDRESSES, Allocation, Offer, ReservationContext, ResourceRequest, with_grace
 from climate.plugin.schema_fields import Count, grace_period
 from climate.store.allocation import candidates, floating_ips, free_times
 from climate.store.allocation.floating_ips import AddressRequest
@@ -65,42 +65,42 @@ def _check_required(spec: Spec) -> None:
         raise InvalidInput(TOO_MANY_REQUIRED.format(given=len(required), amount=spec["amount"]))
 
 
-def _refuse_changes(ask: Ask, before: Spec) -> None:
+def _refuse_changes(request: ResourceRequest, before: Spec) -> None:
     """Raise an error for changes of fields that Blazar does not allow to change."""
-    for name in sorted(set(ask.spec) - CHANGEABLE):
-        if name not in before or ask.spec[name] != before[name]:
+    for name in sorted(set(request.spec) - CHANGEABLE):
+        if name not in before or request.spec[name] != before[name]:
             raise Conflict(f"{name} cannot be updated")
-    required = ask.spec["required_floatingips"]
+    required = request.spec["required_floatingips"]
     if required and required != before["required_floatingips"]:
         raise InvalidInput("required_floatingips can only be updated to [], which requires none in particular")
-    if ask.active and ask.spec["amount"] < before["amount"]:
+    if request.active and request.spec["amount"] < before["amount"]:
         raise InvalidInput(
             f"amount cannot become less while the lease is active: it is {before['amount']}, "
-            f"and {ask.spec['amount']} was asked for"
+            f"and {request.spec['amount']} was asked for"
         )
 
 
-def _request(ask: Ask) -> tuple[Spec, AddressRequest]:
+def _request(request: ResourceRequest) -> tuple[Spec, AddressRequest]:
     """Return the spec to store, and the request for addresses."""
-    spec = with_grace(ask)
-    present = tuple(hold.number for hold in ask.present.addresses) if ask.present else ()
-    if ask.present:
-        _refuse_changes(ask, ask.present.spec)
+    spec = with_grace(request)
+    present = tuple(hold.number for hold in request.present.addresses) if request.present else ()
+    if request.present:
+        _refuse_changes(request, request.present.spec)
     _check_required(spec)
     return spec, AddressRequest(
         network_id=spec["network_id"],
         amount=spec["amount"],
-        window=ask.shared_window,
-        own=ask.own,
+        window=request.shared_window,
+        own=request.own,
         keep=present,
-        must=present if ask.active else (),
+        must=present if request.active else (),
         required=tuple(spec["required_floatingips"]),
-        without=ask.taken_addresses,
+        without=request.taken_addresses,
     )
 
 
-def _allocation(ask: Ask, spec: Spec, chosen: Mapping[int, str]) -> Allocation:
-    holds = tuple(AddressHold(number, address, ask.shared_window) for number, address in chosen.items())
+def _allocation(request: ResourceRequest, spec: Spec, chosen: Mapping[int, str]) -> Allocation:
+    holds = tuple(AddressHold(number, address, request.shared_window) for number, address in chosen.items())
     return Allocation(spec=spec, addresses=holds)
 
 
@@ -110,42 +110,44 @@ class FloatingIp:
     resource_type = "virtual:floatingip"
     spec_schema = FloatingIpSpec
 
-    def check(self, cloud: object, ask: Ask) -> None:
+    def check(self, cloud: object, request: ResourceRequest) -> None:
         """Do nothing: the reservable addresses are in the database."""
 
-    def reserve(self, conn: Connection, ask: Ask) -> Allocation:
-        spec, wanted = _request(ask)
-        chosen = floating_ips.pick(conn, wanted, patient=ask.patient)
-        return _allocation(ask, spec, {one.number: one.address for one in chosen})
+    def reserve(self, conn: Connection, request: ResourceRequest) -> Allocation:
+        spec, wanted = _request(request)
+        chosen = floating_ips.pick(conn, wanted, patient=request.patient)
+        return _allocation(request, spec, {one.number: one.address for one in chosen})
 
-    def offer(self, conn: Connection, ask: Ask) -> Offer:
-        spec, wanted = _request(ask)
+    def offer(self, conn: Connection, request: ResourceRequest) -> Offer:
+        spec, wanted = _request(request)
         return Offer(
             ADDRESSES,
             partial(candidates.of_addresses, request=wanted),
             floating_ips.lock,
-            lambda chosen, known: _allocation(ask, spec, {number: known.names[number] for number in sorted(chosen)}),
+            lambda chosen, known: _allocation(
+                request, spec, {number: known.names[number] for number in sorted(chosen)}
+            ),
             floating_ips.Short(wanted),
         )
 
-    def demand(self, conn: Connection, ask: Ask, horizon: Horizon) -> WholeDemand:
-        spec = with_grace(ask)
+    def demand(self, conn: Connection, request: ResourceRequest, horizon: Horizon) -> WholeDemand:
+        spec = with_grace(request)
         required = tuple(spec["required_floatingips"])
-        wanted = AddressRequest(spec["network_id"], spec["amount"], ask.shared_window, required=required)
-        return free_times.of_addresses(conn, wanted, horizon, ask.shared_tail)
+        wanted = AddressRequest(spec["network_id"], spec["amount"], request.shared_window, required=required)
+        return free_times.of_addresses(conn, wanted, horizon, request.shared_tail)
 
-    def on_start(self, cloud: FloatingIps, lent: Lent) -> None:
-        network = lent.reservation.spec["network_id"]
-        for hold in lent.reservation.addresses:
-            cloud.lend_address(str(lent.reservation.id), lent.project_id, network, hold.address, lent.token)
+    def on_start(self, cloud: FloatingIps, context: ReservationContext) -> None:
+        network = context.reservation.spec["network_id"]
+        for hold in context.reservation.addresses:
+            cloud.lend_address(str(context.reservation.id), context.project_id, network, hold.address, context.token)
 
-    def before_end(self, cloud: object, lent: Lent) -> None:
+    def before_end(self, cloud: object, context: ReservationContext) -> None:
         """Do nothing: such reservations have no actions before the end."""
 
-    def close(self, cloud: object, lent: Lent) -> None:
+    def close(self, cloud: object, context: ReservationContext) -> None:
         """Do nothing: the addresses stay as they are until the end."""
 
-    def on_end(self, cloud: FloatingIps, lent: Lent) -> None:
+    def on_end(self, cloud: FloatingIps, context: ReservationContext) -> None:
         # An address that was never handed over may exist for another purpose.
-        addresses = [hold.address for hold in lent.reservation.addresses] if lent.started else []
-        cloud.take_back_addresses(str(lent.reservation.id), addresses, lent.token)
+        addresses = [hold.address for hold in context.reservation.addresses] if context.started else []
+        cloud.take_back_addresses(str(context.reservation.id), addresses, context.token)

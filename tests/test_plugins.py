@@ -64,3 +64,7 @@ def test_a_lease_of_a_type_that_is_left_out_waits_for_its_plugin(climate: Climat
     settle(climate, clock, hours=0.2)
     assert get(climate, lease).status is LeaseStatus.ACTIVE
     assert lease_actions.event(climate, lease, START).carried_out
+
+
+def test_plugins_of_others_import_the_former_names_of_the_interface() -> None:
+    assert (plugin.Ask, plugin.Lent) == (plugin.ResourceRequest, plugin.ReservationContext)

@@ -57,7 +57,7 @@ def _reserve(climate: Climate, compute: Compute, build: Build) -> Sequence[str]:
     """Store one server that sleeps, and its lease; once, however often the build arrives."""
     (server_id,) = build.server_ids
     with reading(compute.engine) as conn:
-        if messages.is_done(conn, build.build_id) or resources.known_servers(conn, build.server_ids):
+        if messages.is_done(conn, build.build_id) or resources.existing_servers(conn, build.server_ids):
             return build.server_ids
         request = build_request.boot_request(conn, build)
 

@@ -26,7 +26,7 @@ def handlers(climate: Climate) -> Handlers:
             raise BadMessage(f"{METHOD}: {error}") from None
         account = part_requests.account_of(paths.split(message.routing_path)[0], asker)
         try:
-            return written_answer(part_requests.carry_out(climate, account, action))
+            return written_answer(part_requests.execute(climate, account, action))
         except CloudError as error:
             log.info("action of parent postponed", action=type(action).__name__, reason=str(error))
             return later(str(error))

@@ -56,7 +56,7 @@ class Station:
             self.tasks.append(task)
             self.changed.notify()
 
-    def look(self) -> None:
+    def read_database(self) -> None:
         """Have one thread read the database."""
         with self.changed:
             self.looks = True
@@ -207,7 +207,7 @@ class ProcessPipeline:
 
     def _process(self, station: Station, kind: str) -> None:
         if self.guarded("processing", lambda: inbox.work(self.compute, self.handlers, kind, self)):
-            station.look()
+            station.read_database()
 
     def send_due(self, names: Sequence[str]) -> None:
         """Send the waiting messages of these neighbours."""

@@ -36,7 +36,7 @@ class Receiver:
         answered, so that the broker need not keep those that were read. Entries that cannot be read are logged.
         """
         keys = [self._connection.key(queue) for queue in self._queues]
-        found = self._connection.ask("BLMPOP", seconds, len(keys), *keys, "RIGHT", "COUNT", most)
+        found = self._connection.command("BLMPOP", seconds, len(keys), *keys, "RIGHT", "COUNT", most)
         if not found:
             return []
         queue = self._queues.pop(keys.index(bytes(found[0]).decode()))

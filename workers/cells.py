@@ -98,7 +98,7 @@ class CellsProcess:
 
     def run(self) -> None:
         """Work until `stopping` is set."""
-        work: list[Callable[[], None]] = [self.receive, self.look, self.listen, self.report, self.sweep]
+        work: list[Callable[[], None]] = [self.receive, self.read_periodically, self.listen, self.report, self.sweep]
         work += [self.report_servers, self.pipeline.confirm_all]
         work += [partial(self.pipeline.work, kind) for kind in WORKERS]
         threads = [threading.Thread(target=one, daemon=True) for one in work]
@@ -131,7 +131,7 @@ class CellsProcess:
                 receive = partial(inbox.receive, self.deployment.compute, self.transport, batch, self.pipeline)
                 self._guarded("a batch of messages", receive)
 
-    def look(self) -> None:
+    def read_periodically(self) -> None:
         """Read due messages periodically without a notification: a pause may be over, or a process may have died."""
         while not self.stopping.is_set():
             self._guarded("looking for messages", self._poll_once)
@@ -142,7 +142,7 @@ class CellsProcess:
         with connections.reading(self.pipeline.quick.engine) as conn:
             kinds, names = direct_sends.due_kinds(conn, list(QUEUES), now), messages.waiting(conn, now)
         for kind in kinds:
-            self.pipeline.stations[kind].look()
+            self.pipeline.stations[kind].read_database()
         self.pipeline.send_due(names)
 
     def listen(self) -> None:
@@ -171,20 +171,20 @@ class CellsProcess:
         elif kind == messages.NEIGHBOURS:
             self.pipeline.surroundings.forget()
         elif kind == messages.INBOX and which in self.pipeline.stations:
-            self.pipeline.stations[which].look()
+            self.pipeline.stations[which].read_database()
         elif kind == messages.OUTBOX:
             self.pipeline.send_due([which])
 
     def report(self) -> None:
         """Report to the parents periodically, and request reports of the children at the start."""
-        self._guarded("asking the children", lambda: state.ask_children(self.deployment.compute))
+        self._guarded("asking the children", lambda: state.request_reports(self.deployment.compute))
         name = f"cells:{socket.gethostname()}:{os.getpid()}"
         while not self.stopping.is_set():
             self._guarded(
                 "showing life", lambda: housekeeping.show_life(self.deployment.climate, name, process_health.CELLS)
             )
             self._guarded("reporting", lambda: state.report(self.deployment.compute))
-            self._guarded("asking unreachable children", lambda: state.ask_unreachable(self.deployment.compute))
+            self._guarded("asking unreachable children", lambda: state.request_missed_reports(self.deployment.compute))
             self.stopping.wait(state.REPORT_SECONDS)
 
     def report_servers(self) -> None:

@@ -262,7 +262,7 @@ class Poller:
 
     def _wake_for_builds(self) -> None:
         """Wake a worker for each build over zones that nobody is working on."""
-        with self.news.look(notify_pollers.BUILDS) as look:
+        with self.news.check(notify_pollers.BUILDS) as look:
             if not look.is_due:
                 return
             while waiting := builds.to_ring(self.deployment.compute):
@@ -359,7 +359,7 @@ class Poller:
     def poll_zones(self) -> None:
         """Poll the child zones, in a thread of its own, so that an unresponsive one delays no event."""
         try:
-            with self.news.look(notify_pollers.CHILDREN) as look:
+            with self.news.check(notify_pollers.CHILDREN) as look:
                 if look.is_due:
                     look.again = zone_polls.poll(self.deployment) > 0 or polling.has_children(self.deployment.compute)
         except DATABASE_IS_AWAY as error:
@@ -390,7 +390,7 @@ class Poller:
         while not self.stopping.is_set():
             for heard in conn.notifies(timeout=0):
                 if heard.channel == notify_pollers.CHANNEL:
-                    self.news.hear(heard.payload)
+                    self.news.notify(heard.payload)
                 elif heard.payload == ROUNDS:
                     self.rounds_asked.set()
                     self._wake_in(timedelta(0), "rounds")

@@ -191,9 +191,9 @@ class RoundLock:
             log.warning("rounds skipped: database unreachable", error=type(error).__name__)
         self._last = began
         if self.token is not None:
-            Thread(target=self._keep, args=(self.token,), name="round lock", daemon=True).start()
+            Thread(target=self._renew_until_over, args=(self.token,), name="round lock", daemon=True).start()
 
-    def _keep(self, token: int) -> None:
+    def _renew_until_over(self, token: int) -> None:
         while not self._over.wait(self.life / 3):
             began = time.monotonic()
             try:
@@ -211,13 +211,13 @@ class RoundLock:
     def _renewed(self, conn: Connection, token: int) -> bool:
         return round_locks.renew(conn, self.name, token, timedelta(seconds=self.life))
 
-    def give_back(self) -> None:
+    def release(self) -> None:
         """Release the lock, unless another process has it already."""
         self._over.set()
         if self.token is not None:
             try:
                 with alone_statement(self.engine) as conn:
-                    round_locks.give_back(conn, self.name, self.token)
+                    round_locks.release(conn, self.name, self.token)
             except db_errors.ERRORS as error:
                 log.warning("round lock not released; it will expire", lock=self.name, error=type(error).__name__)
 
@@ -233,7 +233,7 @@ def alone(engine: Engine, name: str = ROUNDS_LOCK, of: str = "", life: float = L
     try:
         yield lock
     finally:
-        lock.give_back()
+        lock.release()
 
 
 def _holder() -> str:

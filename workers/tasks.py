@@ -87,7 +87,7 @@ class WorkerContext:
 
     def serve(self, server_id: str) -> None:
         if services.ready(self.deployment.compute):
-            task_worker.carry_out(self.deployment.compute, str(UUID(server_id)))
+            task_worker.run_task(self.deployment.compute, str(UUID(server_id)))
 
     def build(self, build_id: str) -> None:
         """Continue a build over zones."""
@@ -144,7 +144,7 @@ class WorkerContext:
         if reply is not None and isinstance(message, dict):
             self.replies.send(message.get("reply_to"), reply)
 
-    def tell_network(self) -> None:
+    def process_lease_messages(self) -> None:
         """Process lease messages of this network service's allocator, unless another process of it does."""
         with rounds.alone(
             self.deployment.climate.engine, rounds.MESSAGES_LOCK, self.deployment.compute.network_host
@@ -179,7 +179,7 @@ def register(app: Celery, context: WorkerContext) -> None:
         TEND: context.tend,
         TEND_NETWORKS: context.tend_networks,
         NETWORK_REQUEST: context.answer_network,
-        NETWORK_MESSAGES: context.tell_network,
+        NETWORK_MESSAGES: context.process_lease_messages,
         TEND_POOLS: context.tend_pools,
         TEND_OUTSIDE: context.tend_outside,
     }

@@ -61,7 +61,7 @@ class Heartbeat:
     now: Callable[[], float] = time.monotonic
     _last: float = -math.inf
 
-    def look(self) -> None:
+    def beat(self) -> None:
         """Record a heartbeat periodically; if the database or the broker is away, the next check tries again."""
         if self.now() - self._last < LIFE_SECONDS or not self.broker_answers():
             return
@@ -89,14 +89,14 @@ def begin(settings: Settings, queues: Sequence[str]) -> None:
     client = redis.Redis.from_url(settings.redis_url, socket_timeout=PATIENCE, socket_connect_timeout=PATIENCE)
     watch = Watch(lambda: _waiting(client, queues), _taken)
     words = (watch, Heartbeat(recorder(settings, queues), lambda: _answers(client)))
-    threading.Thread(target=_go_on, args=words, name="watch", daemon=True).start()
+    threading.Thread(target=_beat_until_deaf, args=words, name="watch", daemon=True).start()
 
 
-def _go_on(watch: Watch, life: Heartbeat) -> None:
+def _beat_until_deaf(watch: Watch, life: Heartbeat) -> None:
     pause = threading.Event()
     while not watch.is_deaf():
         try:
-            life.look()
+            life.beat()
         except Exception:  # without this thread the worker would count as dead for ever
             log.exception("heartbeat failed")
         pause.wait(1)

@@ -25,7 +25,7 @@ class PendingKinds:
     _due: set[str] = field(default_factory=lambda: {BUILDS, CHILDREN})
     _lock: Lock = field(default_factory=Lock)
 
-    def hear(self, kind: str) -> None:
+    def notify(self, kind: str) -> None:
         """Note that there is work of a kind."""
         with self._lock:
             self._due.add(kind)
@@ -36,7 +36,7 @@ class PendingKinds:
             self._due |= {BUILDS, CHILDREN}
 
     @contextmanager
-    def look(self, kind: str) -> Iterator[Look]:
+    def check(self, kind: str) -> Iterator[Look]:
         """Check once for work of a kind; notifications in between, and an error, lead to another check."""
         with self._lock:
             look = Look(kind in self._due, again=kind in self._due)
@@ -45,4 +45,4 @@ class PendingKinds:
             yield look
         finally:
             if look.again:
-                self.hear(kind)
+                self.notify(kind)

@@ -19,7 +19,7 @@ def written(version: tuple[int, int]) -> str:
 
 def read() -> None:
     """Read the microversion of the request; 400 for an invalid version, 406 for one that is not served."""
-    text = _asked()
+    text = _requested_version()
     if text is None or text == "latest":
         g.microversion = LOWEST if text is None else HIGHEST
         return
@@ -52,7 +52,7 @@ def since(minor: int) -> bool:
     return wanted >= (2, minor)
 
 
-def _asked() -> str | None:
+def _requested_version() -> str | None:
     for part in request.headers.get(HEADERS[0], "").split(","):
         service, _, version = part.strip().partition(" ")
         if service.lower() in ("compute", "nova"):

@@ -169,7 +169,7 @@ def give(role_id: str, **path: str) -> tuple[str, int]:
     """Assign a role in a project or in the system to a user or a group."""
     require(caller(), "identity:admin")
     place = Place(**path)
-    verbs.give(identity(), caller(), place.holder, place.project_id, role_id)
+    verbs.assign(identity(), caller(), place.holder, place.project_id, role_id)
     return "", 204
 
 

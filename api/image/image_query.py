@@ -29,7 +29,7 @@ LISTS = {
 NUMBERS, FLAGS = ("size", "size_min", "size_max"), ("protected",)
 
 
-def wanted() -> ImageQuery:
+def read_query() -> ImageQuery:
     """Return the query; a key that is not an image attribute is compared with the property of that name.
 
     Raises InvalidInput.

@@ -36,7 +36,7 @@ _BLOCK, _MB = 1 << 16, 1 << 20
 def listing() -> Body:
     """List the images that the caller may see and that match the query; the default order is newest first."""
     validation.may_read()
-    wanted, query = page(), image_query.wanted()
+    wanted, query = page(), image_query.read_query()
     try:
         result = image_catalog.listed(compute(), replace(query, marker=wanted.marker), validation.own_project())
     except NotFound:

@@ -95,7 +95,7 @@ def associations(namespace: str) -> View:
 @blueprint.post(TYPES)
 def associate(namespace: str) -> tuple[View, int]:
     """Associate a namespace with a resource type."""
-    name, part = _given(RESOURCE_TYPES)
+    name, part = _requested_part(RESOURCE_TYPES)
     return association(_change(namespace, lambda there: there.with_new(RESOURCE_TYPES, name, part)), name), 201
 
 
@@ -120,7 +120,7 @@ def add(namespace: str, kind: str) -> tuple[View, int]:
         validation.may_administer()
         tags = bodies.ALL_TAGS.read(read_object())["tags"]
         return {TAGS: parts_view(_change(namespace, lambda there: there.with_all(TAGS, tags)), TAGS)}, 201
-    name, part = _given(kind)
+    name, part = _requested_part(kind)
     return part_view(_change(namespace, lambda there: there.with_new(kind, name, part)), kind, name), 201
 
 
@@ -149,7 +149,7 @@ def add_tag(namespace: str, name: str) -> tuple[View, int]:
 @blueprint.put(PART)
 def change_part(namespace: str, kind: str, name: str) -> View:
     """Replace one object, property or tag of a namespace; it may get another name."""
-    after, part = _given(kind)
+    after, part = _requested_part(kind)
     return part_view(_change(namespace, lambda there: there.with_changed(kind, name, after, part)), kind, after)
 
 
@@ -166,7 +166,7 @@ def _find(namespace: str) -> Namespace:
     return metadefs.get(compute(), namespace, validation.own_project())
 
 
-def _given(kind: str) -> tuple[str, dict[str, object]]:
+def _requested_part(kind: str) -> tuple[str, dict[str, object]]:
     validation.may_administer()
     name, part = bodies.part(kind, read_object())
     return name, dict(part)

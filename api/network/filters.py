@@ -22,10 +22,10 @@ def fitting(things: Iterable[Body], *, skipped: frozenset[str] = frozenset()) ->
     """
     wanted = {key: _lower(values) for key, values in request.args.lists() if key not in PAGING | skipped}
     matching = [thing for thing in things if all(key in thing and _fits(thing[key], wanted[key]) for key in wanted)]
-    return [shown(thing) for thing in cut(matching, page(), lambda thing: str(thing["id"]))[0]]
+    return [selected_fields(thing) for thing in cut(matching, page(), lambda thing: str(thing["id"]))[0]]
 
 
-def shown(thing: Body) -> Body:
+def selected_fields(thing: Body) -> Body:
     """Return the keys of an entry that the query names by `fields`; all if it names none that there is."""
     wanted = set(request.args.getlist("fields")) & thing.keys()
     return {key: value for key, value in thing.items() if key in wanted} if wanted else thing

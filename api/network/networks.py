@@ -8,7 +8,7 @@ from api.body import read_object
 from api.compute import validation as asked
 from api.network import bodies, views
 from api.network.bulk import entries
-from api.network.filters import fitting, one, shown
+from api.network.filters import fitting, one, selected_fields
 from api.request_context import caller, compute
 from api.schema.body import Values
 from climate.compute.errors import Forbidden
@@ -32,7 +32,7 @@ def listing() -> Body:
 @blueprint.get("/networks/<network_id>")
 def show(network_id: str) -> Body:
     """Show one network by its id; names are not accepted."""
-    return {"network": shown(one(_all(), network_id, "Network"))}
+    return {"network": selected_fields(one(_all(), network_id, "Network"))}
 
 
 @blueprint.post("/networks")
@@ -80,7 +80,7 @@ def change(network_id: str) -> Body:
     given = bodies.CHANGED_NETWORK.read(read_object())
     if given.get("is_external") and not before["router:external"]:
         asked.may_administer()
-        networks.make_external(compute(), network_id)
+        networks.set_external(compute(), network_id)
     else:
         networks.rename(compute(), network_id, asked.own_project(), given.get("name", str(before["name"])))
     return {"network": one(_all(), network_id, "Network")}

@@ -80,4 +80,4 @@ OPERATIONS = {
     ("GET", "/extensions/<alias>"): Operation({200: answer("extension")}),
 }
 
-FACE = DocumentedApi("climate: network", "2.0", PREFIX, OPERATIONS, REFUSAL, (400,))
+NETWORK_API = DocumentedApi("climate: network", "2.0", PREFIX, OPERATIONS, REFUSAL, (400,))

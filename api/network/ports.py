@@ -9,7 +9,7 @@ from api.compute import validation
 from api.compute.servers.servers import by
 from api.network import bodies, port_bodies, views
 from api.network.bulk import entries
-from api.network.filters import fitting, one, shown
+from api.network.filters import fitting, one, selected_fields
 from api.request_context import caller, compute
 from api.schema.body import Values
 from climate.compute.models.security_group import default_id
@@ -35,7 +35,7 @@ def listing() -> Body:
 def show(port_id: str) -> Body:
     """Show one port."""
     validation.may_read()
-    return {"port": shown(one(_rows(port_id=validation.path_id(port_id, "Port")), port_id, "Port"))}
+    return {"port": selected_fields(one(_rows(port_id=validation.path_id(port_id, "Port")), port_id, "Port"))}
 
 
 @blueprint.post("/ports")
@@ -43,7 +43,7 @@ def create() -> tuple[Body, int]:
     """Create a port, or several below `ports`, all or none."""
     validation.may_write()
     given, many = entries(read_object(), "port", port_bodies.PORT)
-    wanted = [_wanted(one) for one in given]
+    wanted = [_new_port(one) for one in given]
     made = [views.port(row) for row in ports.create(compute(), wanted, validation.own_project())]
     return ({"ports": made} if many else {"port": made[0]}), 201
 
@@ -71,7 +71,7 @@ def delete(port_id: str) -> tuple[str, int]:
     return "", 204
 
 
-def _wanted(values: Values) -> NewPort:
+def _new_port(values: Values) -> NewPort:
     project_id = bodies.project(values) or caller().project_id
     groups = values.get("security_groups")
     return NewPort(

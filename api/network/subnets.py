@@ -6,7 +6,7 @@ from api.body import read_object
 from api.compute import validation as asked
 from api.network import bodies, views
 from api.network.bulk import entries
-from api.network.filters import fitting, one, shown
+from api.network.filters import fitting, one, selected_fields
 from api.request_context import caller, compute
 from api.schema.body import Values
 from climate.compute.errors import Conflict
@@ -40,7 +40,7 @@ def listing() -> Body:
 @blueprint.get("/subnets/<subnet_id>")
 def show(subnet_id: str) -> Body:
     """One subnet."""
-    return {"subnet": shown(one(_all(), subnet_id, "Subnet"))}
+    return {"subnet": selected_fields(one(_all(), subnet_id, "Subnet"))}
 
 
 @blueprint.post("/subnets")

@@ -4,7 +4,7 @@ from flask import Blueprint, current_app
 
 from api.auth import public
 from api.compute.openapi import document
-from api.network.openapi import FACE
+from api.network.openapi import NETWORK_API
 from api.request_context import deployment
 
 blueprint = Blueprint("network-discovery", __name__)
@@ -39,4 +39,4 @@ def _links(path: str) -> list[dict[str, str]]:
 @public
 def described() -> dict[str, object]:
     """Return the OpenAPI document of Network."""
-    return document(current_app, FACE)
+    return document(current_app, NETWORK_API)

@@ -77,7 +77,7 @@ def _answers() -> tuple[str, ...]:
 
 def to_sign_in() -> Response:
     """Return the redirection to the sign-in, which returns to this page."""
-    sessions.leave()
+    sessions.sign_out()
     back = request.full_path.rstrip("?") if request.method == "GET" else HOME
     target = f"{SIGN_IN}?next={quote(back, safe='/')}"
     if request.headers.get("HX-Request"):

@@ -52,7 +52,7 @@ def properties(requirements: Sequence[Requirement]) -> str:
     return json.dumps(trees[0] if len(trees) == 1 else ["and", *trees])
 
 
-def wanted(one: HostSearch, offers: int = OFFERS, points: int = POINTS) -> SearchRequest:
+def search_request(one: HostSearch, offers: int = OFFERS, points: int = POINTS) -> SearchRequest:
     """Return the search as the service reads it."""
     return SearchRequest(
         reservations=[reservation_specs.read_new(climate().plugins, one.reservation)],
@@ -67,6 +67,6 @@ def wanted(one: HostSearch, offers: int = OFFERS, points: int = POINTS) -> Searc
 
 def find_offers(one: HostSearch, offers: int = OFFERS, points: int = POINTS) -> tuple[SearchResult, Reason | None]:
     """Return offers and free counts, and without an offer the reason."""
-    inquiry = search.prepare(climate(), caller(), wanted(one, offers, points))
+    inquiry = search.prepare(climate(), caller(), search_request(one, offers, points))
     found = search.find(inquiry)
     return found, None if found.offers or not offers else reasons.explain(inquiry, found)

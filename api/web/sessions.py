@@ -114,7 +114,7 @@ def projects() -> list[OwnProject]:
     return [OwnProject(*one) for one in session.get(PROJECTS, ())]
 
 
-def leave() -> None:
+def sign_out() -> None:
     """Forget the user."""
     session.clear()
 

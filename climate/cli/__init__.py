@@ -7,7 +7,7 @@ from io import TextIOWrapper
 import click
 
 from climate.cli.connection.session import Session
-from climate.cli.errors import ERROR, OK, USAGE, Failure, known
+from climate.cli.errors import ERROR, OK, USAGE, Failure, failure_of
 from climate.settings import environment
 
 INTERRUPTED = 130
@@ -42,7 +42,7 @@ def run(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
     except BrokenPipeError:
         return OK
     except Exception as bug:
-        if foreseen := known(bug):
+        if foreseen := failure_of(bug):
             return _fail(session, foreseen)
         if environ.get("CLIMATE_LOG_LEVEL") == "DEBUG":
             raise

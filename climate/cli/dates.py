@@ -93,7 +93,7 @@ def read(text: str) -> datetime:
     return when if when.tzinfo else when.replace(tzinfo=UTC)
 
 
-def shown(value: object) -> object:
+def with_zone(value: object) -> object:
     """Return a time in an answer with its zone; any other value unchanged."""
     if not isinstance(value, str) or not ISO.fullmatch(value) or len(value) < len("2026-01-01T00:00"):
         return value

@@ -132,7 +132,7 @@ def _hint(status: int, message: str, request: str) -> str:
     return fitting or HINTS.get(status, "")
 
 
-def known(error: Exception) -> Failure | None:
+def failure_of(error: Exception) -> Failure | None:
     """Return the failure for an error of the engine; None for an unexpected one."""
     code = next((code for kind, code in _exits().items() if isinstance(error, kind)), None)
     return _of_database(error) if code is None else Failure(str(error), code)

@@ -20,7 +20,7 @@ def _keep(context: click.Context, parameter: click.Parameter, value: object) -> 
         setattr(current(), parameter.name, value)
 
 
-def shown(command: F) -> F:
+def output_options(command: F) -> F:
     """Add -f and -c."""
     form = click.option(
         "-f", "--format", "form", type=click.Choice(FORMATS), default="table", show_default=True,
@@ -54,7 +54,7 @@ def listed(command: F) -> F:
         "--sort", "sort", multiple=True, metavar="COL[:desc]", expose_value=False, callback=_keep,
         help="Sort by this column; repeatable.",
     )  # fmt: skip
-    return shown(sort(long(command)))
+    return output_options(sort(long(command)))
 
 
 class WaitOptions(TypedDict):

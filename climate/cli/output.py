@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 
 from climate.cli.control_characters import escaped, escaped_json, has_control
-from climate.cli.dates import shown
+from climate.cli.dates import with_zone
 from climate.cli.errors import USAGE, Failure
-from climate.cli.tables import Look, fields, left_out, names_first, table
+from climate.cli.tables import Look, fields, hidden_columns, names_first, table
 
 EMPTY: tuple[object, ...] = (None, "", [], {})
 """Values that a table of fields leaves out."""
@@ -68,7 +68,7 @@ def record(row: Record, form: str, columns: Sequence[str], look: Look = WHOLE) -
 
 def without_room(rows: Iterable[Record], columns: Sequence[str], look: Look) -> list[str]:
     """Return the columns that a table leaves out because the terminal is too narrow."""
-    return left_out(names_first(columns), [_utc_row(row) for row in rows], look, _cell)
+    return hidden_columns(names_first(columns), [_utc_row(row) for row in rows], look, _cell)
 
 
 def _only(row: Record, columns: Sequence[str]) -> dict[str, object]:
@@ -105,7 +105,7 @@ def _utc(value: object) -> object:
         return _utc_row(value)
     if isinstance(value, list | tuple):
         return [_utc(inner) for inner in value]
-    return shown(value)
+    return with_zone(value)
 
 
 def _cell(value: object) -> str:

@@ -125,7 +125,7 @@ def _beside_each_other(columns: Sequence[Column], count: int, look: Look) -> str
     return "".join(f"{line}\n" for line in lines)
 
 
-def left_out(names: Sequence[str], rows: Sequence[Mapping[str, object]], look: Look, cell: Cell) -> list[str]:
+def hidden_columns(names: Sequence[str], rows: Sequence[Mapping[str, object]], look: Look, cell: Cell) -> list[str]:
     """Return the columns that have values and no room."""
     columns = _columns(names, rows, look, cell, whole=False)
     if look.width is None:

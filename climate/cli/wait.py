@@ -61,7 +61,7 @@ def poll(goal: Goal[T], timeout: float, patience: float, show: Callable[[str], N
         show(status(thing))
         time.sleep(min(pause, timeout - spent))
         pause = min(pause * 1.5, LONGEST_PAUSE)
-        thing = _look(goal, show, min(patience, timeout - (time.monotonic() - began)))
+        thing = _read(goal, show, min(patience, timeout - (time.monotonic() - began)))
     return thing
 
 
@@ -72,7 +72,7 @@ def existing(goal: Goal[T], thing: T | None) -> T:
     return thing
 
 
-def _look(goal: Goal[T], show: Callable[[str], None], patience: float) -> T | None:
+def _read(goal: Goal[T], show: Callable[[str], None], patience: float) -> T | None:
     """Return the resource; a server that cannot be reached is asked again until the patience has ended."""
     began = time.monotonic()
     while True:

@@ -195,7 +195,7 @@ class BundledCloud:
             capacity = volumes.reservable_gb(self.compute, backend)
             return None if capacity is None else CloudStorage(backend, capacity)
 
-    def make_volume(self, order: VolumeOrder, token: int) -> None:
+    def ensure_volume(self, order: VolumeOrder, token: int) -> None:
         with _translated_errors():
             volumes.ensure(self.compute, volumes.Order(**asdict(order)), token)
 

@@ -66,7 +66,7 @@ class BundledCells:
             if since is None or heard or now - since > SILENT:
                 yield path
 
-    def ask_all(self, requests: Sequence[PartRequest]) -> list[Outcome]:
+    def send_all(self, requests: Sequence[PartRequest]) -> list[Outcome]:
         """Send all messages, and wait for the answers until `call_timeout` has passed for all of them."""
         seconds = self.compute.cells.call_timeout
         until = monotonic() + seconds

@@ -37,13 +37,13 @@ class BundledZones:
         """Return the children that do not answer polls, or have just missed a deadline."""
         return self._children(are_asked=False)
 
-    def ask_all(self, requests: Sequence[ZoneRequest]) -> list[ZoneAnswer | CloudError]:
+    def send_all(self, requests: Sequence[ZoneRequest]) -> list[ZoneAnswer | CloudError]:
         """Send all at once. An unreadable password gives an error; a removed child gives an answer without content."""
         known = {zone.id: zone for zone in registry.listed(self.compute)} if requests else {}
         opened = [self._opened(known.get(request.zone_id), request) for request in requests]
         calls = [call for call in opened if isinstance(call, tuple)]
         client = self.compute.zones.client
-        answers = iter(client.ask_all(calls) if client else ())
+        answers = iter(client.send_all(calls) if client else ())
         return [_outcome(next(answers)) if isinstance(call, tuple) else call for call in opened]
 
     def _children(self, *, are_asked: bool) -> Sequence[Child]:

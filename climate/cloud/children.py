@@ -165,7 +165,7 @@ class ChildDeployments(Protocol):
     def silent(self) -> Sequence[Child]:
         """Return the children that are not asked now because they do not answer, in a stable order."""
 
-    def ask_all(self, requests: Sequence[PartRequest]) -> list[Outcome]:
+    def send_all(self, requests: Sequence[PartRequest]) -> list[Outcome]:
         """Send all at once, each with a deadline; return the outcomes in the order of the requests."""
 
 
@@ -178,7 +178,7 @@ class NoChildren:
     def silent(self) -> Sequence[Child]:
         return ()
 
-    def ask_all(self, requests: Sequence[PartRequest]) -> list[Outcome]:
+    def send_all(self, requests: Sequence[PartRequest]) -> list[Outcome]:
         return [CloudError(f"{request.child} is not known here") for request in requests]
 
 
@@ -194,10 +194,10 @@ class ChildrenOfKinds:
     def silent(self) -> Sequence[Child]:
         return [child for children in self.kinds.values() for child in children.silent()]
 
-    def ask_all(self, requests: Sequence[PartRequest]) -> list[Outcome]:
+    def send_all(self, requests: Sequence[PartRequest]) -> list[Outcome]:
         result: dict[int, Outcome] = {}
         for kind, children in self.kinds.items():
             indexes = [index for index, request in enumerate(requests) if request.child.kind == kind]
             if indexes:
-                result |= zip(indexes, children.ask_all([requests[index] for index in indexes]), strict=True)
+                result |= zip(indexes, children.send_all([requests[index] for index in indexes]), strict=True)
         return [result[index] for index in range(len(requests))]

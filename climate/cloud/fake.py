@@ -141,7 +141,7 @@ class FakeCloud(InMemoryCloud):
             if left:
                 raise NotYet(f"{len(left)} servers are still on the hosts of {pool}")
             for name in names:
-                self._put(name, to)
+                self._move(name, to)
             self._fence([*names, *free], token)
             self._owners.pop(pool)
             self._shared.pop(pool, None)
@@ -162,7 +162,7 @@ class FakeCloud(InMemoryCloud):
                 raise NotYet(f"servers are still on {host}")
             if self._pool_of.get(host) != to:
                 self.effects["place", host, token] += 1
-            self._put(host, to)
+            self._move(host, to)
             self._fence([host], token)
 
     def health(self) -> Mapping[str, str | None]:
@@ -292,16 +292,16 @@ class FakeCloud(InMemoryCloud):
         with self._verb("find_storage", backend):
             return self.storage.get(backend)
 
-    def make_volume(self, order: VolumeOrder, token: int) -> None:
+    def ensure_volume(self, order: VolumeOrder, token: int) -> None:
         name = f"{order.pool} {order.number}"
-        with self._verb("make_volume", name):
+        with self._verb("ensure_volume", name):
             self._check_fences([f"volumes of {order.pool}"], token)
             if order.backend not in self.storage:
                 raise Refused(f"there is no backend {order.backend}")
             self._fence([f"volumes of {order.pool}"], token)
             there = self.made_volumes.get((order.pool, order.number))
             if there is None or there.size_gb < order.size_gb:
-                self.effects["make_volume", f"{name} {order.size_gb}", token] += 1
+                self.effects["ensure_volume", f"{name} {order.size_gb}", token] += 1
                 made = CloudVolume(
                     there.id if there else str(uuid4()),
                     order.pool,
@@ -344,19 +344,19 @@ class FakeCloud(InMemoryCloud):
             others = [one for one in self._on({host}) if one.id != server_id and self._is_moving(one.id)]
             if alone and others:
                 raise NotYet(f"server {others[0].id} is still migrating from {host}")
-            self._leave(server_id, host, token, "move_server")
+            self._remove_server(server_id, host, token, "move_server")
 
     def evacuate_server(self, server_id: str, host: str, token: int) -> None:
         with self._verb("evacuate_server", server_id):
             if host not in self.unwell:
                 raise Refused(f"host {host} answers")
-            self._leave(server_id, host, token, "evacuate_server")
+            self._remove_server(server_id, host, token, "evacuate_server")
 
     def _is_moving(self, server_id: str) -> bool:
         pending = self._pending.get(server_id)
         return pending is not None and pending.host is not None
 
-    def _leave(self, server_id: str, host: str, token: int, verb: str) -> None:
+    def _remove_server(self, server_id: str, host: str, token: int, verb: str) -> None:
         server, pending = self._servers.get(server_id), self._pending.get(server_id)
         if server is None or server.host != host:
             return

@@ -207,7 +207,7 @@ class InMemoryCloud:
         """Return the id of a pool's aggregate, a new one for each aggregate created."""
         return self._numbers.setdefault(pool, max(self._numbers.values(), default=0) + 1)
 
-    def _put(self, host: str, pool: str | None) -> None:
+    def _move(self, host: str, pool: str | None) -> None:
         self._pool_of.pop(host, None)
         if pool is not None:
             self._pool_of[host] = pool

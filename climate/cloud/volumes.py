@@ -46,7 +46,7 @@ class Volumes(Protocol):
     def find_storage(self, backend: str) -> CloudStorage | None:
         """Return the storage backend of that name, or None."""
 
-    def make_volume(self, order: VolumeOrder, token: int) -> None:
+    def ensure_volume(self, order: VolumeOrder, token: int) -> None:
         """Create a volume for a project, or extend it if it is smaller than requested.
 
         Raise Refused for an unknown backend.

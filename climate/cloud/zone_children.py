@@ -43,8 +43,8 @@ class ZoneChildren:
     def silent(self) -> Sequence[Child]:
         return self.zones.silent()
 
-    def ask_all(self, requests: Sequence[PartRequest]) -> list[Outcome]:
-        return [_read(outcome) for outcome in self.zones.ask_all([written(request) for request in requests])]
+    def send_all(self, requests: Sequence[PartRequest]) -> list[Outcome]:
+        return [_read(outcome) for outcome in self.zones.send_all([written(request) for request in requests])]
 
 
 def written(request: PartRequest) -> ZoneRequest:

@@ -52,7 +52,7 @@ class ChildZones(Protocol):
     def silent(self) -> Sequence[Child]:
         """Return the children that are not asked now because they do not answer, oldest first."""
 
-    def ask_all(self, requests: Sequence[ZoneRequest]) -> list[ZoneAnswer | CloudError]:
+    def send_all(self, requests: Sequence[ZoneRequest]) -> list[ZoneAnswer | CloudError]:
         """Send all at once, each with its own deadline; return the outcomes in the order of the requests.
 
         A CloudError stands for a missing answer; the child may have carried out the request.
@@ -71,5 +71,5 @@ class NoZones:
     def silent(self) -> Sequence[Child]:
         return ()
 
-    def ask_all(self, requests: Sequence[ZoneRequest]) -> list[ZoneAnswer | CloudError]:
+    def send_all(self, requests: Sequence[ZoneRequest]) -> list[ZoneAnswer | CloudError]:
         return [CloudError(f"zone {request.zone_id} is not registered here") for request in requests]

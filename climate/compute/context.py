@@ -79,7 +79,7 @@ class Compute:
     roster: SnapshotCache = field(default_factory=SnapshotCache)
     """The snapshot of all nodes that this process caches."""
     network: NetworkOptions = field(default_factory=NetworkOptions)
-    wires: DriverCache = field(default_factory=DriverCache)
+    network_drivers: DriverCache = field(default_factory=DriverCache)
     network_service: str | None = None
     """The network service of this process; None: it has the name of the compute service."""
     network_netns: str | None = None
@@ -123,7 +123,7 @@ class Compute:
         return self.network_service or self.service_host
 
     @property
-    def tell_network(self) -> TellNetwork:
+    def network_notifier(self) -> TellNetwork:
         """Return the function that records changes for the allocators of networks."""
         return silent_network if self.network_queue is None else allocator_messages.write
 

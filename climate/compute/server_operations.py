@@ -238,7 +238,7 @@ def associate(compute: Compute, requester: Requester, address: str, fixed_addres
     with compute.engine.begin() as conn:
         fixed = floating_ips.fixed(conn, server.project_id, server_id=server.id, address=fixed_address)
         there = floating_ips.by_address(conn, address, requester.project_id)
-        floating_ips.move(conn, there, fixed, compute.now(conn), compute.tell_network)
+        floating_ips.move(conn, there, fixed, compute.now(conn), compute.network_notifier)
 
 
 @at_top(proxy.disassociate)
@@ -249,4 +249,4 @@ def disassociate(compute: Compute, requester: Requester, address: str) -> None:
         there = floating_ips.by_address(conn, address, requester.project_id)
         if there.server_id != server.id:
             raise Conflict(f"Floating IP {address} is not associated with instance {server.id}.")
-        floating_ips.disassociate(conn, there, compute.now(conn), compute.tell_network)
+        floating_ips.disassociate(conn, there, compute.now(conn), compute.network_notifier)

@@ -52,12 +52,12 @@ class Directory:
         result = os.statvfs(folder)
         return int(result.f_frsize * result.f_blocks // GB)
 
-    def known(self) -> list[str]:
+    def names(self) -> list[str]:
         """Return the names of all backends of leases."""
         result = [entry.name for entry in self.folder.iterdir() if entry.is_dir()] if self.folder.is_dir() else []
         return sorted({LOCAL, *(name for name in result if _NAME.fullmatch(name))} - {UNRESERVED})
 
-    def make(self, backend: str, volume_id: str, size_gb: int) -> None:
+    def ensure(self, backend: str, volume_id: str, size_gb: int) -> None:
         """Create or grow a volume; a larger one is not changed. VirtError; BadRequest for an unknown backend."""
         home = self.home(backend, volume_id)
         try:
@@ -79,7 +79,7 @@ class Directory:
 
     def mounted(self) -> dict[str, Path]:
         """Return the volumes that are mounted here: id -> folder of the volume."""
-        folders = {os.path.realpath(self.folder / name): self.folder / name for name in (*self.known(), UNRESERVED)}
+        folders = {os.path.realpath(self.folder / name): self.folder / name for name in (*self.names(), UNRESERVED)}
         places = [Path(place) for place in processes.mount_points(os.getpid()) if os.path.basename(place) == DATA]
         return {
             place.parent.name: folders[str(place.parent.parent)] / place.parent.name
@@ -91,7 +91,7 @@ class Directory:
         """Return the folder of a volume, which need not exist."""
         folder = self._backend(backend)
         if folder is None:
-            raise BadRequest(f"There is no storage backend {backend!r} here; known are {', '.join(self.known())}")
+            raise BadRequest(f"There is no storage backend {backend!r} here; known are {', '.join(self.names())}")
         if not _ID.fullmatch(volume_id):
             raise BadRequest(f"{volume_id!r} is not the id of a volume")
         return folder / volume_id

@@ -58,7 +58,7 @@ def ensure(compute: Compute, order: Order, token: int) -> None:
     """
     driver = directory(compute)
     if driver.capacity_gb(order.backend) is None:
-        known = ", ".join(driver.known())
+        known = ", ".join(driver.names())
         raise BadRequest(f"There is no storage backend {order.backend!r} here; known are {known}")
     row = {
         "pool": order.pool,
@@ -112,7 +112,7 @@ def create(compute: Compute, new: NewVolume) -> Volume:
 
 def build(compute: Compute, driver: Directory, volume: Volume) -> bool:
     """Create the files of a volume; False, without files, if it was deleted meanwhile. Raises VirtError."""
-    driver.make(volume.backend, volume.id, volume.size_gb)
+    driver.ensure(volume.backend, volume.id, volume.size_gb)
     with compute.engine.begin() as conn:
         is_kept = rows.mark_available(conn, volume.id)
     if not is_kept:

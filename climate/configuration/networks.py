@@ -104,7 +104,7 @@ def queue(settings: Settings) -> AllocationQueue | None:
     return BrokerQueue(settings.redis_url)
 
 
-def wires(settings: Settings) -> DriverCache:
+def network_drivers(settings: Settings) -> DriverCache:
     """Return the network drivers of this process's hosts."""
     folder = (settings.home / "networks").resolve()
     if settings.network_driver == "recording":
@@ -138,7 +138,7 @@ def check(settings: Settings) -> None:
         raise SettingError(f"CLIMATE_FLOATING_RANGE={inside} has more than {floating_ips.MOST_AT_ONCE} addresses")
     if chosen.range_v6.prefixlen > PREFIX_V6:
         raise SettingError(f"CLIMATE_FIXED_RANGE_V6={chosen.range_v6} has no prefixes of {PREFIX_V6} bits")
-    if chosen.manager == VLAN and vlan.kept(chosen) >= chosen.network_size:
+    if chosen.manager == VLAN and vlan.reserved_count(chosen) >= chosen.network_size:
         raise SettingError(
             f"CLIMATE_VPN_CLIENTS={chosen.vpn_clients} leaves no address in networks of {chosen.network_size}"
         )

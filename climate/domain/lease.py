@@ -398,11 +398,11 @@ def _rescheduled(lease: Lease, fact: facts.LeaseRescheduled) -> Lease:
 
 
 def _reservation_changed(lease: Lease, fact: facts.ReservationChanged) -> Lease:
-    changed = (_asked_anew(r, fact) if r.id == fact.reservation_id else r for r in lease.reservations)
+    changed = (_changed_reservation(r, fact) if r.id == fact.reservation_id else r for r in lease.reservations)
     return replace(lease, reservations=tuple(changed))
 
 
-def _asked_anew(before: Reservation, fact: facts.ReservationChanged) -> Reservation:
+def _changed_reservation(before: Reservation, fact: facts.ReservationChanged) -> Reservation:
     return replace(
         before,
         spec=fact.spec,

@@ -97,7 +97,7 @@ def _owner(text: bytes) -> int | None:
     return pid if started_at(pid) == words[1].decode() else None
 
 
-def give_to(path: Path, account: Account | None) -> None:
+def change_owner(path: Path, account: Account | None) -> None:
     """Change the owner of a file to the account of the store."""
     if account:
         os.chown(path, *account.owner, follow_symlinks=False)
@@ -111,11 +111,11 @@ def socket_folder(home: Path, name: str, account: Account | None) -> Path:
     # To PostgreSQL's clients a comma separates hosts.
     if len(os.fsencode(near)) + LONGEST_NAME <= LONGEST_SOCKET and "," not in str(near):
         near.parent.mkdir(mode=0o755, exist_ok=True)
-        _make_private(near, account)
+        _restrict(near, account)
         if _takes_sockets(near):
             return near
     far = _far(home, name)
-    _make_private(far, account)
+    _restrict(far, account)
     return far
 
 
@@ -131,7 +131,7 @@ def _remove_far_sockets(home: Path) -> None:
             _far(home, name).rmdir()
 
 
-def _make_private(folder: Path, account: Account | None) -> None:
+def _restrict(folder: Path, account: Account | None) -> None:
     with contextlib.suppress(FileExistsError):
         folder.mkdir(mode=0o700)
     is_now = folder.lstat()
@@ -139,7 +139,7 @@ def _make_private(folder: Path, account: Account | None) -> None:
     if not stat.S_ISDIR(is_now.st_mode) or is_now.st_uid not in ours:
         raise StoreError(f"{folder} belongs to another user; remove it or set TMPDIR to your own folder")
     folder.chmod(0o700)
-    give_to(folder, account)
+    change_owner(folder, account)
 
 
 def _takes_sockets(folder: Path) -> bool:

@@ -13,7 +13,7 @@ from urllib.parse import quote, urlencode
 from climate.embedded import binaries
 from climate.embedded.account import Account
 from climate.embedded.errors import StoreError
-from climate.embedded.home import give_to, socket_folder
+from climate.embedded.home import change_owner, socket_folder
 from climate.embedded.postgres_account import Place, place
 from climate.embedded.reaper import started_at
 from climate.embedded.spawn import PLAIN_ENVIRON, Program, run_to_end
@@ -114,7 +114,7 @@ def prepare(home: Path, pg_bin: str, lock: int) -> Postgres:
     data = folder / "data"
     where = place(_chosen(data, pg_bin).installation, folder, data)
     if not (data / "PG_VERSION").is_file():
-        _make_data(folder, data, where)
+        _initialise(folder, data, where)
     sockets = socket_folder(home, "postgres", where.account)
     return Postgres(_program(data, sockets, where, lock), _url(folder, sockets), data, sockets)
 
@@ -161,12 +161,12 @@ def _url(folder: Path, sockets: Path) -> str:
     return f"postgresql://{USER}:{quote(password, safe='')}@/{DATABASE}?{where}"
 
 
-def _make_data(folder: Path, data: Path, where: Place) -> None:
+def _initialise(folder: Path, data: Path, where: Place) -> None:
     """Initialise the data in a temporary folder and rename it, so that a kill leaves nothing incomplete."""
     new = folder / "data.new"
     shutil.rmtree(new, ignore_errors=True)
     new.mkdir(mode=0o700)
-    give_to(new, where.account)
+    change_owner(new, where.account)
     password = secrets.token_urlsafe(24)
     _write_private(folder / "password", password, None)
     _write_private(folder / "password.new", password, where.account)
@@ -194,7 +194,7 @@ def _write_private(path: Path, text: str, account: Account | None) -> None:
     with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="ascii") as file:
         file.write(text + "\n")
         os.fsync(file.fileno())
-    give_to(path, account)
+    change_owner(path, account)
 
 
 def _sync(folder: Path) -> None:

@@ -17,7 +17,7 @@ from pathlib import Path
 from climate.embedded.account import Account, user_name
 from climate.embedded.binaries import Installation
 from climate.embedded.errors import StoreError
-from climate.embedded.home import give_to
+from climate.embedded.home import change_owner
 from climate.embedded.spawn import PLAIN_ENVIRON, Program, run_to_end
 
 PREFERRED_USERS = ("climate", "nobody")
@@ -74,7 +74,7 @@ def _reachable_programs(installation: Installation, folder: Path, account: Accou
     trial = folder / "trial"
     trial.mkdir(mode=0o700, exist_ok=True)
     try:
-        give_to(trial, account)
+        change_owner(trial, account)
         _as_account(account, "/bin/sh", "-c", 'test -w "$1" && test -x "$1"', "sh", str(trial))
     except OSError as error:
         raise StoreError(f"files cannot be given away: {error.strerror}") from None

@@ -67,7 +67,7 @@ def prepare(home: Path, lock: int) -> Valkey:
     folder = home / "valkey"
     folder.mkdir(mode=0o700, exist_ok=True)
     path = socket_folder(home, "valkey", None) / "valkey.sock"
-    _keep_only_readable(folder, f"{choice.installation.path.name} {choice.installation.major}")
+    _set_unreadable_aside(folder, f"{choice.installation.path.name} {choice.installation.major}")
     settings = {"unixsocket": str(path), "dir": str(folder / "data"), **SETTINGS}
     options = [word for name, value in settings.items() for word in (f"--{name}", value)]
     argv, data = (str(choice.installation.path), *options), folder / "data"
@@ -86,7 +86,7 @@ def set_aside(home: Path) -> Path | None:
     return target
 
 
-def _keep_only_readable(folder: Path, maker: str) -> None:
+def _set_unreadable_aside(folder: Path, maker: str) -> None:
     """Set aside data of another program or a later version, which this one cannot read."""
     note = folder / "made-by"
     with contextlib.suppress(FileNotFoundError):

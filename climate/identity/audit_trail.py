@@ -79,14 +79,14 @@ def project_deleted(conn: Connection, author: Caller, project: Project) -> None:
 
 
 def role_given(conn: Connection, author: Caller, to: User | Group, project_id: str | None, role: str) -> None:
-    _record(conn, author, _Subject(AuditKind.ROLE, to.id, to.name, project_id), None, _given(project_id, role))
+    _record(conn, author, _Subject(AuditKind.ROLE, to.id, to.name, project_id), None, _role_fields(project_id, role))
 
 
 def role_taken(conn: Connection, author: Caller, of: User | Group, project_id: str | None, role: str) -> None:
-    _record(conn, author, _Subject(AuditKind.ROLE, of.id, of.name, project_id), _given(project_id, role), None)
+    _record(conn, author, _Subject(AuditKind.ROLE, of.id, of.name, project_id), _role_fields(project_id, role), None)
 
 
-def _given(project_id: str | None, role: str) -> Values:
+def _role_fields(project_id: str | None, role: str) -> Values:
     return {"role": role} if project_id is not None else {"role": role, "system": "all"}
 
 

@@ -68,7 +68,7 @@ def drop_role(identity: "Identity", conn: Connection, author: Caller, role_id: s
     store.remove(conn, role_id)
 
 
-def give(identity: "Identity", author: Caller, holder: Holder, project_id: str | None, role_id: str) -> None:
+def assign(identity: "Identity", author: Caller, holder: Holder, project_id: str | None, role_id: str) -> None:
     """Assign a role in a project or, without one, in the system to a user or a group."""
     with identity.engine.begin() as conn:
         to, role = _check_triple(conn, holder, project_id, role_id)

@@ -65,30 +65,30 @@ def usable(url: str) -> bool:
         return False
 
 
-def post(parcel: PostRequest) -> Receipt:
+def post(request: PostRequest) -> Receipt:
     """Post one request. Raise CourierError when it times out or the connection breaks."""
-    (result,) = post_all([parcel])
+    (result,) = post_all([request])
     if isinstance(result, CourierError):
         raise result
     return result
 
 
-def post_all(parcels: Sequence[PostRequest]) -> list[Receipt | CourierError]:
+def post_all(requests: Sequence[PostRequest]) -> list[Receipt | CourierError]:
     """Post all requests concurrently; an error of one does not affect the others."""
     loop = asyncio.new_event_loop()
     try:
-        return loop.run_until_complete(_together(parcels))
+        return loop.run_until_complete(_together(requests))
     finally:
         # Unlike asyncio.run, this does not wait for a pending name resolution.
         loop.close()
 
 
-async def _together(parcels: Sequence[PostRequest]) -> list[Receipt | CourierError]:
-    longest = max(parcel.seconds for parcel in parcels)
+async def _together(requests: Sequence[PostRequest]) -> list[Receipt | CourierError]:
+    longest = max(parcel.seconds for parcel in requests)
     async with httpx.AsyncClient(
         trust_env=False, verify=_authorities(), timeout=longest, limits=NO_WAITING, follow_redirects=False
     ) as client:
-        return list(await asyncio.gather(*(_posted(client, parcel) for parcel in parcels)))
+        return list(await asyncio.gather(*(_posted(client, parcel) for parcel in requests)))
 
 
 @cache
@@ -97,29 +97,29 @@ def _authorities() -> ssl.SSLContext:
     return httpx.create_ssl_context()
 
 
-async def _posted(client: httpx.AsyncClient, parcel: PostRequest) -> Receipt | CourierError:
+async def _posted(client: httpx.AsyncClient, request: PostRequest) -> Receipt | CourierError:
     try:
         # The client's time-outs apply to each read, so a slow sender would never exceed them.
-        async with asyncio.timeout(parcel.seconds):
-            return await _talk(client, parcel)
+        async with asyncio.timeout(request.seconds):
+            return await _talk(client, request)
     except TimeoutError:
-        return CourierError(f"no answer within {parcel.seconds:g} s")
+        return CourierError(f"no answer within {request.seconds:g} s")
     except CourierError as error:
         return error
     except (httpx.HTTPError, httpx.InvalidURL, OSError, UnicodeError) as error:
         return _reason(error)
 
 
-async def _talk(client: httpx.AsyncClient, parcel: PostRequest) -> Receipt:
-    url, more = httpx.URL(parcel.url), {}
-    headers = {"Accept-Encoding": "identity", "Content-Type": "application/json", **parcel.headers}
-    if not parcel.private:
+async def _talk(client: httpx.AsyncClient, request: PostRequest) -> Receipt:
+    url, more = httpx.URL(request.url), {}
+    headers = {"Accept-Encoding": "identity", "Content-Type": "application/json", **request.headers}
+    if not request.private:
         # Connect to the address that was checked: the name may resolve to another one a moment later.
         address = await _public_address(url)
         headers["Host"] = url.netloc.decode("ascii")
         more = {"sni_hostname": url.host}
         url = url.copy_with(host=str(address))
-    async with client.stream("POST", url, content=parcel.body, headers=headers, extensions=more) as answer:
+    async with client.stream("POST", url, content=request.body, headers=headers, extensions=more) as answer:
         read = bytearray()
         async for piece in answer.aiter_raw():
             read += piece

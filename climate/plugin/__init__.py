@@ -60,7 +60,7 @@ CLOUD_POOLS: Mapping[Pool, str | None] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
+class ResourceRequest:
     """A request for resources over a period, for a new or an existing reservation."""
 
     spec: Spec
@@ -148,13 +148,13 @@ class Ask:
         return self.period.longer(max(self.grace, self.grace_of_lease))
 
 
-def with_grace(ask: Ask) -> Spec:
+def with_grace(request: ResourceRequest) -> Spec:
     """Return the spec with its grace period. Raise InvalidInput for one that the operator does not allow."""
-    before = ask.present.spec.get("grace_period") if ask.present else None
-    wanted, longest = int(ask.spec.get("grace_period") or 0), ask.settings.max_grace_period
-    if wanted > longest and wanted != before and not ask.caller.is_admin:
+    before = request.present.spec.get("grace_period") if request.present else None
+    wanted, longest = int(request.spec.get("grace_period") or 0), request.settings.max_grace_period
+    if wanted > longest and wanted != before and not request.caller.is_admin:
         raise InvalidInput(f"grace_period may be {longest} seconds at most here, not {wanted}")
-    return {"grace_period": int(ask.terms.get("grace_period") or 0), **ask.spec}
+    return {"grace_period": int(request.terms.get("grace_period") or 0), **request.spec}
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,7 +194,7 @@ HOSTS, ADDRESSES, INVENTORIES = "hosts", "floating IPs", "storage pools"
 
 
 @dataclass(frozen=True, slots=True)
-class Lent:
+class ReservationContext:
     """A reservation as a worker sees it. `hosts` are names; `token` accompanies every change in the cloud."""
 
     lease_id: UUID
@@ -218,12 +218,16 @@ class Lent:
     """Further projects whose servers may boot on the lease."""
 
 
+Ask, Lent = ResourceRequest, ReservationContext
+"""Former names, which plugins of others may import."""
+
+
 class ResourcePlugin(Protocol):
     resource_type: str
     spec_schema: type[Schema]
     """Validates the plugin's part of a reservation; appears in the OpenAPI document."""
 
-    def check(self, cloud: Cloud, ask: Ask) -> Spec | None:
+    def check(self, cloud: Cloud, request: ResourceRequest) -> Spec | None:
         """Refuse, before any transaction, what the cloud knows to be impossible.
 
         Return additions to the spec of a new reservation, if any.
@@ -235,52 +239,56 @@ class ResourcePlugin(Protocol):
         A plugin whose reservations have no pool of their own lacks this hook.
         """
 
-    def reserve(self, conn: Connection, ask: Ask) -> Allocation:
+    def reserve(self, conn: Connection, request: ResourceRequest) -> Allocation:
         """Choose resources to hold, without writing. Raise NotEnoughHosts if that many are not free."""
 
-    def offer(self, conn: Connection, ask: Ask) -> Offer | None:
+    def offer(self, conn: Connection, request: ResourceRequest) -> Offer | None:
         """Return what the reservation could have, for a choice together with the others of its lease; optional hook.
 
         Refuses what `reserve` refuses for other reasons than a shortage. A plugin without this hook, or with None,
         chooses by `reserve`, before the others.
         """
 
-    def demand(self, conn: Connection, ask: Ask, horizon: Horizon) -> Demand | None:
+    def demand(self, conn: Connection, request: ResourceRequest, horizon: Horizon) -> Demand | None:
         """Return what `reserve` would choose from and when it is free; optional hook.
 
         None if the reservation fits at any time. A plugin without this hook cannot be searched for.
         """
 
-    def on_start(self, cloud: Cloud, lent: Lent) -> None:
+    def on_start(self, cloud: Cloud, context: ReservationContext) -> None:
         """Hand over the reserved resources."""
 
-    def on_start_together(self, cloud: LendsTogether, lent: Sequence[Lent]) -> Sequence[Trouble | None]:
+    def on_start_together(
+        self, cloud: LendsTogether, contexts: Sequence[ReservationContext]
+    ) -> Sequence[Trouble | None]:
         """Hand over the resources of several leases, and return the outcome of each; optional hook.
 
         It asks the cloud for everything at once, by `lend_together` only, and returns what that does.  It is not
         called for reservations with hosts that are not ready, nor where a subclass overrides `on_start` alone.
         """
 
-    def before_end(self, cloud: Cloud, lent: Lent) -> None:
+    def before_end(self, cloud: Cloud, context: ReservationContext) -> None:
         """Carry out the actions that were requested ahead of the end."""
 
-    def before_end_together(self, cloud: object, lent: Sequence[Lent]) -> Sequence[Trouble | None]:
+    def before_end_together(self, cloud: object, contexts: Sequence[ReservationContext]) -> Sequence[Trouble | None]:
         """Carry out the actions ahead of the ends of several leases, and return the outcome of each; optional hook.
 
         It asks the cloud for nothing, and returns InUse for leases whose actions need it: `before_end` is called for
         these. It is not called where a subclass overrides `before_end` alone.
         """
 
-    def close(self, cloud: Cloud, lent: Lent) -> None:
+    def close(self, cloud: Cloud, context: ReservationContext) -> None:
         """Begin the grace period: refuse new servers; existing ones continue until the end."""
 
-    def on_event(self, cloud: Cloud, lent: Lent, event: AdditionalEvent) -> None:
+    def on_event(self, cloud: Cloud, context: ReservationContext, event: AdditionalEvent) -> None:
         """Handle an event that the client has added to the lease; optional hook."""
 
-    def on_end(self, cloud: Cloud, lent: Lent) -> None:
+    def on_end(self, cloud: Cloud, context: ReservationContext) -> None:
         """Take all resources back, even if the start never succeeded."""
 
-    def on_end_together(self, cloud: TakesBackTogether, lent: Sequence[Lent]) -> Sequence[Trouble | None]:
+    def on_end_together(
+        self, cloud: TakesBackTogether, contexts: Sequence[ReservationContext]
+    ) -> Sequence[Trouble | None]:
         """Take back the resources of several leases, and return the outcome of each; optional hook.
 
         It asks the cloud for everything at once, by `take_back_together` only, and returns what that does. It is not

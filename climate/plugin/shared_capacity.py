@@ -17,7 +17,7 @@ from climate.domain.hosts.requirements import Requirement
 from climate.domain.hosts.shared_capacity import Order, Size, Use, group_id
 from climate.domain.lease import Reservation
 from climate.domain.reservation_spec import Spec
-from climate.plugin import HOSTS, Allocation, Ask, Lent, Offer, with_grace
+from climate.plugin import HOSTS, Allocation, Offer, ReservationContext, ResourceRequest, with_grace
 from climate.store import locks
 from climate.store.allocation import candidates, free_times, shared_capacity
 from climate.store.allocation.resource_classes import Taken
@@ -38,79 +38,87 @@ class ServersAndCapacity(HostPools, Servers, SharedCapacity, Protocol):
 
 
 def reserve(
-    conn: Connection, ask: Ask, requirement: Requirement, classes: Mapping[str, int] = NO_CLASSES
+    conn: Connection, request: ResourceRequest, requirement: Requirement, classes: Mapping[str, int] = NO_CLASSES
 ) -> Allocation:
     """Allocate slots for `amount` servers of the spec's size. Raise NotEnoughRoom if there is no room for them.
 
     `classes` are amounts of resource classes per server.
     """
-    spec, wanted = _request(ask, requirement, classes)
-    return _allocation(ask, spec, shared_capacity.pick(conn, wanted, patient=ask.patient))
+    spec, wanted = _request(request, requirement, classes)
+    return _allocation(request, spec, shared_capacity.pick(conn, wanted, patient=request.patient))
 
 
-def offer(ask: Ask, requirement: Requirement, classes: Mapping[str, int] = NO_CLASSES) -> Offer:
+def offer(request: ResourceRequest, requirement: Requirement, classes: Mapping[str, int] = NO_CLASSES) -> Offer:
     """Return the hosts with room for slots, instead of a choice."""
-    spec, wanted = _request(ask, requirement, classes)
+    spec, wanted = _request(request, requirement, classes)
     return Offer(
         HOSTS,
         partial(candidates.of_capacity, request=wanted),
         locks.lock_hosts,
-        lambda chosen, _: _allocation(ask, spec, chosen),
+        lambda chosen, _: _allocation(request, spec, chosen),
         NotEnoughRoom(wanted),
         partial(shared_capacity.ends, request=wanted),
     )
 
 
-def _request(ask: Ask, requirement: Requirement, classes: Mapping[str, int]) -> tuple[Spec, CapacityRequest]:
+def _request(
+    request: ResourceRequest, requirement: Requirement, classes: Mapping[str, int]
+) -> tuple[Spec, CapacityRequest]:
     """Return the spec to store, and the request for slots."""
-    spec = {"on_end": TERMINATE, **with_grace(ask), **_client_fields(ask)}
-    without = _excluded(ask)
-    order = Order(size_of(spec), spec["amount"], spec["affinity"], _in_use(ask, without))
-    present = ask.present.hosts if ask.present else ()
+    spec = {"on_end": TERMINATE, **with_grace(request), **_client_fields(request)}
+    without = _excluded(request)
+    order = Order(size_of(spec), spec["amount"], spec["affinity"], _in_use(request, without))
+    present = request.present.hosts if request.present else ()
     wanted = CapacityRequest(
         requirement,
-        ask.shared_window,
+        request.shared_window,
         order,
-        own=ask.together.union(one.id for one in (*ask.beside, *([ask.present] if ask.present else []))),
-        beside=tuple(use for one in ask.beside for use in _uses(one)),
-        keep=(*present, *ask.liked),
+        own=request.together.union(
+            one.id for one in (*request.beside, *([request.present] if request.present else []))
+        ),
+        beside=tuple(use for one in request.beside for use in _uses(one)),
+        keep=(*present, *request.liked),
         without=without,
-        grace=ask.shared_window.end - ask.period.end,
-        soon=ask.soon,
-        project_id=ask.owner,
+        grace=request.shared_window.end - request.period.end,
+        soon=request.soon,
+        project_id=request.owner,
         classes=classes,
-        together=ask.together,
-        giving_way=ask.giving_way,
-        classes_beside=tuple(taken for one in ask.beside for taken in _classes_taken(one)) if classes else (),
+        together=request.together,
+        giving_way=request.giving_way,
+        classes_beside=tuple(taken for one in request.beside for taken in _classes_taken(one)) if classes else (),
     )
     return spec, wanted
 
 
-def _allocation(ask: Ask, spec: Spec, chosen: Mapping[int, int]) -> Allocation:
-    holds = tuple(Hold(host, ask.shared_window, count) for host, count in sorted(chosen.items()) if count)
+def _allocation(request: ResourceRequest, spec: Spec, chosen: Mapping[int, int]) -> Allocation:
+    holds = tuple(Hold(host, request.shared_window, count) for host, count in sorted(chosen.items()) if count)
     return Allocation(spec=spec, holds=holds)
 
 
 def demand(
-    conn: Connection, ask: Ask, horizon: Horizon, requirement: Requirement, classes: Mapping[str, int] = NO_CLASSES
+    conn: Connection,
+    request: ResourceRequest,
+    horizon: Horizon,
+    requirement: Requirement,
+    classes: Mapping[str, int] = NO_CLASSES,
 ) -> SharedDemand:
     """Return the demand for slots as `reserve` chooses them for a new reservation."""
-    spec = with_grace(ask)
+    spec = with_grace(request)
     order = Order(size_of(spec), spec["amount"], spec["affinity"])
-    wanted = CapacityRequest(requirement, ask.shared_window, order, project_id=ask.owner, classes=classes)
-    return free_times.of_capacity(conn, wanted, horizon, ask.shared_tail)
+    wanted = CapacityRequest(requirement, request.shared_window, order, project_id=request.owner, classes=classes)
+    return free_times.of_capacity(conn, wanted, horizon, request.shared_tail)
 
 
 def size_of(spec: Spec) -> Size:
     return Size(spec["vcpus"], spec["memory_mb"], spec["disk_gb"])
 
 
-def refuse_changes(ask: Ask, but: frozenset[str] = frozenset()) -> None:
+def refuse_changes(request: ResourceRequest, but: frozenset[str] = frozenset()) -> None:
     """Raise Conflict that names the first field with a change, except the fields in `but`."""
-    if ask.present:
-        before = ask.present.spec
-        for name in sorted(set(ask.spec) - but):
-            if name not in before or ask.spec[name] != before[name]:
+    if request.present:
+        before = request.present.spec
+        for name in sorted(set(request.spec) - but):
+            if name not in before or request.spec[name] != before[name]:
                 raise Conflict(f"{name} cannot be updated")
 
 
@@ -119,53 +127,55 @@ def demand_of(flavor: Mapping[str, Any]) -> Demand:
     return extra_spec_requirements.of(Size(flavor["vcpus"], flavor["ram"], flavor["disk"]), flavor["extra_specs"])
 
 
-def hand_over(cloud: SharedCapacity, lent: Lent, size: Size, extra_specs: Mapping[str, str] | None = None) -> None:
+def share_hosts(
+    cloud: SharedCapacity, context: ReservationContext, size: Size, extra_specs: Mapping[str, str] | None = None
+) -> None:
     """Let the project boot servers of that size on the hosts that are ready."""
-    spec = lent.reservation.spec
+    spec = context.reservation.spec
     granted = Capacity(
-        pool=str(lent.reservation.id),
-        project_id=lent.project_id,
+        pool=str(context.reservation.id),
+        project_id=context.project_id,
         vcpus=size.vcpus,
         memory_mb=size.memory_mb,
         disk_gb=size.disk_gb,
-        slots={name: lent.slots[name] for name in lent.hosts},
+        slots={name: context.slots[name] for name in context.hosts},
         affinity=spec["affinity"],
         group_id=spec["server_group_id"],
         extra_specs=extra_specs or {},
-        shared_with=lent.shared_with,
+        shared_with=context.shared_with,
     )
-    cloud.grant(granted, lent.token)
+    cloud.grant(granted, context.token)
 
 
-def take_back(cloud: ServersAndCapacity, lent: Lent) -> None:
+def take_back(cloud: ServersAndCapacity, context: ReservationContext) -> None:
     """Delete the servers, wherever they are by now, and then the shared capacity."""
-    pool = str(lent.reservation.id)
+    pool = str(context.reservation.id)
     servers = cloud.servers_in(pool)
     if servers:
-        cloud.close(pool, lent.token)
+        cloud.close(pool, context.token)
         for server in servers:
-            cloud.delete_server(server.id, lent.token)
+            cloud.delete_server(server.id, context.token)
         if cloud.servers_in(pool):
             raise NotYet(f"servers are still being deleted: {len(servers)}")
-    cloud.revoke(pool, lent.hosts, lent.token)
+    cloud.revoke(pool, context.hosts, context.token)
 
 
-def _client_fields(ask: Ask) -> Spec:
+def _client_fields(request: ResourceRequest) -> Spec:
     """Return the fields by which Blazar's clients find the capacity; hosts are in no aggregate of their own."""
-    number = ask.reservation_id
-    group = None if ask.spec["affinity"] is None else group_id(number)
+    number = request.reservation_id
+    group = None if request.spec["affinity"] is None else group_id(number)
     return {"flavor_id": str(number), "server_group_id": group, "aggregate_id": None}
 
 
-def _excluded(ask: Ask) -> tuple[int, ...]:
+def _excluded(request: ResourceRequest) -> tuple[int, ...]:
     """Return the excluded hosts; those that the lease only shares are allowed."""
-    shared = {hold.host for one in ask.beside for hold in one.holds if hold.slots}
-    return tuple(host for host in ask.taken if host not in shared or host in ask.avoided)
+    shared = {hold.host for one in request.beside for hold in one.holds if hold.slots}
+    return tuple(host for host in request.taken if host not in shared or host in request.avoided)
 
 
-def _in_use(ask: Ask, without: tuple[int, ...]) -> Mapping[int, int]:
+def _in_use(request: ResourceRequest, without: tuple[int, ...]) -> Mapping[int, int]:
     """Return the slots that a running reservation keeps, since servers may use them already."""
-    held = ask.present.holds if ask.present and ask.active else ()
+    held = request.present.holds if request.present and request.active else ()
     return {hold.host: hold.slots for hold in held if hold.host not in without}
 
 

@@ -62,7 +62,7 @@ class Machine:
             return UNKNOWN
         return ON if self.is_on else OFF
 
-    def asked(self, is_on: bool, now: float, seconds: float, *, hard: bool) -> "Machine":
+    def with_request(self, is_on: bool, now: float, seconds: float, *, hard: bool) -> "Machine":
         """Return the machine after a power request that takes effect within so many seconds."""
         due = now + seconds
         if self.is_on is is_on and self.settled_at <= due:
@@ -102,7 +102,7 @@ class MemoryDriver:
         with self._locked():
             return self._read(host)
 
-    def tell(self, host: str, trouble: Trouble) -> None:
+    def inject(self, host: str, trouble: Trouble) -> None:
         """Inject a fault into a machine, in all processes; NONE removes it."""
         with self._locked():
             self._write(host, replace(self._read(host), trouble=trouble))
@@ -116,7 +116,7 @@ class MemoryDriver:
             _answers(machine, target.host, given["timeout_seconds"])
             if target.token < machine.token:
                 raise PowerFenced(f"a later decision has switched {target.host}")
-            asked = machine.asked(is_on, self.now(), seconds, hard=hard)
+            asked = machine.with_request(is_on, self.now(), seconds, hard=hard)
             self._write(target.host, replace(asked, token=target.token))
 
     @contextmanager

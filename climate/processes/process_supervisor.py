@@ -87,7 +87,7 @@ def supervise(run_id: str, command: list[str], seconds: float) -> str:
     outcome = _outcome(child, wake_read, time.monotonic() + seconds)
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(child.pid, signal.SIGKILL)
-    _kill_until_none(lambda: _left(run_id), float("inf"))
+    _kill_until_none(lambda: _remaining(run_id), float("inf"))
     return outcome
 
 
@@ -103,7 +103,7 @@ def _outcome(child: "subprocess.Popen[bytes]", wake: int, deadline: float) -> st
     return "timeout"
 
 
-def _left(run_id: str) -> set[int]:
+def _remaining(run_id: str) -> set[int]:
     """Return the living processes of the run except the supervisor: descendants, and those with its environment."""
     _reap()
     own = os.getpid()

@@ -91,7 +91,7 @@ class Child:
         kill_group(self.process.pid)
         return True
 
-    def ask_to_stop(self, now: float) -> None:
+    def request_stop(self, now: float) -> None:
         """Send the stop signal and set the time at which the process is killed."""
         if self.alive and self.process:
             self.kill_at = now + self.program.stop_seconds

@@ -90,7 +90,7 @@ class Supervisor:
         ending = [child for child in reversed(self._children) if child not in keeping]
         for child in ending:
             child.next_at = None
-            child.ask_to_stop(time.monotonic())
+            child.request_stop(time.monotonic())
         while any(child.alive for child in ending):
             for child in ending if self._hurry else []:
                 child.kill()

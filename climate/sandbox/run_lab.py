@@ -24,7 +24,7 @@ def main(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
             topology.bridge(topology.described(), command[1])
             command = command[2:]
         if command[:1] == ["--listen"]:
-            _carry(int(command[1]), int(command[2]))
+            _forward_connections(int(command[1]), int(command[2]))
             command = command[3:]
         command = command[1:] if command[:1] == ["--"] else command
         os.execvpe(command[0], command, environ)  # noqa: S606 - there is no shell
@@ -33,7 +33,7 @@ def main(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
     return CANNOT
 
 
-def _carry(file: int, port: int) -> None:
+def _forward_connections(file: int, port: int) -> None:
     """Start the process that forwards connections, as an orphan that ends with the sandbox."""
     child = os.fork()
     if child:

@@ -16,7 +16,7 @@ from climate.store.leases import event_claims, leases
 
 def release(climate: Climate) -> int:
     """Release the amounts of deleted volumes; return the number of reservations that released some."""
-    kept = run(climate, inventories.kept)
+    kept = run(climate, inventories.retained)
     if not kept:
         return 0
     there = climate.cloud.volumes([str(one.reservation_id) for one in kept])
@@ -33,7 +33,7 @@ def _released(climate: Climate, one: Kept, there: list[CloudVolume]) -> bool:
         lease = leases.holding(conn, one.end_event)
         holds = lease.reservation(one.reservation_id).amounts
         backends = inventory_pools.backends(conn, {hold.number for hold in holds})
-        left = tuple(_left(hold, backends[hold.number], there) for hold in holds)
+        left = tuple(_remaining(hold, backends[hold.number], there) for hold in holds)
         if left == holds:
             return False
         present = tuple(hold for hold in left if hold.amount)
@@ -42,6 +42,6 @@ def _released(climate: Climate, one: Kept, there: list[CloudVolume]) -> bool:
         return True
 
 
-def _left(hold: AmountHold, backend: str, there: list[CloudVolume]) -> AmountHold:
+def _remaining(hold: AmountHold, backend: str, there: list[CloudVolume]) -> AmountHold:
     """Return the remaining amounts, at most those that were held."""
     return replace(hold, amount=min(hold.amount, sum(v.size_gb for v in there if v.backend == backend)))

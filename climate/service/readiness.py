@@ -64,14 +64,14 @@ def check_broker(url: str) -> Check:
 
 def check_migrations(conn: Connection) -> Check:
     """Check that the tables are those of this release."""
-    if schema_versions.present(conn) == wanted_migrations():
+    if schema_versions.present(conn) == newest_migrations():
         return Check("migrations", True, "at head")
     return Check("migrations", False, "not at head: run `climate migrate`")
 
 
-def wanted_migrations() -> frozenset[str]:
+def newest_migrations() -> frozenset[str]:
     """Return the newest revisions of this release."""
-    return schema_versions.wanted(Path(str(resources.files("migrations"))))
+    return schema_versions.newest(Path(str(resources.files("migrations"))))
 
 
 def check_clock(now: float, here: float) -> Check:

@@ -95,9 +95,9 @@ def _quickly_or_patiently(
         return _in_order(climate, function, (True, *args), keep)
 
 
-def _outlasted(climate: Climate, hurdle: TryPatiently) -> bool:
+def _outlasted(climate: Climate, refusal: TryPatiently) -> bool:
     with alone(climate.engine) as conn:
-        return hosts.outlast(conn, hurdle)
+        return hosts.outlast(conn, refusal)
 
 
 def _in_order(climate: Climate, function: Callable[[Connection, *Args], T], args: tuple[*Args], keep: bool) -> T:

@@ -34,7 +34,7 @@ def extend_timeout(conn: Connection) -> None:
     conn.execute(text("SET LOCAL statement_timeout = '10min'"))
 
 
-def known_leases(conn: Connection, wanted: Collection[UUID]) -> frozenset[UUID]:
+def existing_leases(conn: Connection, wanted: Collection[UUID]) -> frozenset[UUID]:
     """Return those of the leases that exist, were deleted, or are archived."""
     ids = {"ids": list(wanted)}
     of_them = bindparam("ids", type_=ARRAY(Uuid))
@@ -46,7 +46,7 @@ def known_leases(conn: Connection, wanted: Collection[UUID]) -> frozenset[UUID]:
     return frozenset(conn.scalars(union(kept, archived, told), ids))
 
 
-def held_hosts(conn: Connection, numbers: Collection[int]) -> list[Held]:
+def host_allocations(conn: Connection, numbers: Collection[int]) -> list[Held]:
     """Return the allocations in force of these hosts."""
     during = allocations.c.during
     size = (allocations.c.slots, allocations.c.vcpus, allocations.c.memory_mb, allocations.c.disk_gb)
@@ -61,7 +61,7 @@ def held_hosts(conn: Connection, numbers: Collection[int]) -> list[Held]:
     ]
 
 
-def held_addresses(conn: Connection, numbers: Collection[int]) -> list[Held]:
+def address_allocations(conn: Connection, numbers: Collection[int]) -> list[Held]:
     """Return the allocations in force of these floating IPs."""
     held = floating_allocations
     query = (

@@ -52,10 +52,10 @@ def everyones(conn: Connection) -> list[Rule]:
     return [_rule(row) for row in conn.execute(select(limits).order_by(limits.c.project_id, limits.c.name))]
 
 
-def put(conn: Connection, author: Caller, project_id: str, values: Mapping[Limit, int | None], now: datetime) -> None:
+def store(conn: Connection, author: Caller, project_id: str, values: Mapping[Limit, int | None], now: datetime) -> None:
     """Set limits of a project; None deletes one. Raise Tampered if the rows do not match the facts."""
     stream = limits_stream(project_id)
-    known = journal.hold(conn, stream)
+    known = journal.lock_stream(conn, stream)
     tampering.refuse_values(f"the limits of {project_id or 'all projects'}", _own(conn, project_id), _folded(known))
     details = {str(limit): value for limit, value in values.items()}
     journal.append(conn, author, stream, known, LimitsSet(now, project_id, details))
@@ -66,7 +66,7 @@ def drop(conn: Connection, author: Caller, project_id: str, now: datetime) -> in
     """Delete all limits of a project; return their number."""
     present = {rule.limit: None for rule in everyones(conn) if rule.project_id == project_id}
     if present:
-        put(conn, author, project_id, present, now)
+        store(conn, author, project_id, present, now)
     return len(present)
 
 
@@ -81,12 +81,12 @@ def write(conn: Connection, project_id: str, values: Mapping[str, object], now: 
         if value is not None
     ]
     if rows:
-        put = insert(limits).values(rows)
-        put = put.on_conflict_do_update(
+        store = insert(limits).values(rows)
+        store = store.on_conflict_do_update(
             index_elements=["project_id", "name"],
-            set_={"value": put.excluded.value, "updated_at": put.excluded.updated_at},
+            set_={"value": store.excluded.value, "updated_at": store.excluded.updated_at},
         )
-        conn.execute(put)
+        conn.execute(store)
 
 
 def then(conn: Connection, project_id: str, at: datetime) -> dict[Limit, Rule]:

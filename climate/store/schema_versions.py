@@ -18,7 +18,7 @@ def present(conn: Connection) -> frozenset[str]:
 
 
 @cache
-def wanted(folder: Path) -> frozenset[str]:
+def newest(folder: Path) -> frozenset[str]:
     """Return the newest revisions among the migrations in a folder."""
     config = Config()
     config.set_main_option("script_location", str(folder))

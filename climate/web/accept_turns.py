@@ -19,7 +19,7 @@ class AcceptsInTurn:
     _listens_at = 0.0
     """End of the pause on the steady clock; 0.0 outside a pause."""
 
-    def leave_next(self) -> None:
+    def pause(self) -> None:
         """Stop listening for a moment, so that another worker accepts the next connection."""
         if self.cfg.workers > 1:
             self._listens_at = time.monotonic() + self.accept_pause

@@ -138,7 +138,7 @@ class EventStreams(Generic[ITEM]):
                 self._send_new(source)
             except Exception as error:  # noqa: BLE001 - the streams stay open while the database is away
                 log.warning("event streams wait", error=type(error).__name__)
-            self._look_after()
+            self._maintain()
 
     def _turn(self, seconds: float | None) -> None:
         """Serve the sockets that are ready, or wait for one."""
@@ -198,7 +198,7 @@ class EventStreams(Generic[ITEM]):
         stream.seen = max(position, stream.seen or 0)
         self._send(stream, message(stream.seen, "ready", "{}"))
 
-    def _look_after(self) -> None:
+    def _maintain(self) -> None:
         """Send signs of life, and close streams whose time is over."""
         now = time.monotonic()
         for stream in list(self._streams):

@@ -102,12 +102,12 @@ class Framing:
                 size = int(bytes(self.data[self._at : line]).partition(b";")[0], 16)
             except ValueError:
                 return Arrival.WHOLE
-            arrival = self._look_at_chunk(line, size)
+            arrival = self._read_chunk(line, size)
             if arrival is not None:
                 return arrival
         return Arrival.WHOLE if self._end is not None and len(self.data) >= self._end else self._unfinished()
 
-    def _look_at_chunk(self, line: int, size: int) -> Arrival | None:
+    def _read_chunk(self, line: int, size: int) -> Arrival | None:
         """Pass a chunk whose size is in the line that ends at `line`; None if it is all there and another follows."""
         if size == 0:
             end = self.data.find(_HEAD_END, line)

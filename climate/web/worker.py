@@ -158,7 +158,7 @@ class PatientSocket(socket.socket):
         self.send_head()
         left = memoryview(data).cast("B")
         if self.leaves:
-            left = self._leave(left)
+            left = self._buffer(left)
         if not left:
             return
         if not self.leaves:
@@ -183,7 +183,7 @@ class PatientSocket(socket.socket):
             left = left[sent:]
             self._count_sent(sent, begun)
 
-    def _leave(self, data: memoryview) -> memoryview:
+    def _buffer(self, data: memoryview) -> memoryview:
         """Send what the client takes at once, leave the rest to the loop; return what is too long to be left."""
         taken = 0 if self.unsent else self.send_some(data)
         if len(self.unsent) + len(data) - taken <= LONGEST_UNSENT:
@@ -294,16 +294,16 @@ class BufferingWorker(RefusesInJson, AcceptsInTurn, ThreadWorker):  # type: igno
             accepted, address = listener.accept()
         except OSError as error:
             if error.errno in (errno.EMFILE, errno.ENFILE):
-                self._make_room()
+                self._close_longest_idle()
             elif error.errno not in (errno.EAGAIN, errno.ECONNABORTED, errno.EWOULDBLOCK):
                 raise
             return
-        self.leave_next()
+        self.pause()
         client = self.client_socket(fileno=accepted.detach())
         self.nr_conns += 1
         self._begin(TConn(self.cfg, client, address, listener.getsockname()))
         if self.nr_conns >= self.worker_connections:
-            self._make_room()
+            self._close_longest_idle()
 
     def on_client_socket_readable(self, conn: object, client: object) -> None:
         """Begin to read the next request of a connection that was kept."""
@@ -357,7 +357,7 @@ class BufferingWorker(RefusesInJson, AcceptsInTurn, ThreadWorker):  # type: igno
         try:
             del client.unsent[: client.send_some(client.unsent[:_FILE_PIECE])]
         except OSError:
-            self._give_up(waiting, None)
+            self._drop(waiting, None)
             return
         if not client.unsent:
             self._forget(waiting)
@@ -376,7 +376,7 @@ class BufferingWorker(RefusesInJson, AcceptsInTurn, ThreadWorker):  # type: igno
             if not self.alive:
                 waiting.until = min(waiting.until, now + LINGER_SECONDS)
             if waiting.until <= now:
-                self._give_up(waiting, 408 if waiting.framing.data else None)
+                self._drop(waiting, 408 if waiting.framing.data else None)
 
     def _begin(self, conn: Any, data: bytes = b"") -> None:
         conn.sock.setblocking(False)
@@ -418,7 +418,7 @@ class BufferingWorker(RefusesInJson, AcceptsInTurn, ThreadWorker):  # type: igno
         if arrival is Arrival.BODY and in_head:
             waiting.until = time.monotonic() + self.body_seconds
         if arrival is Arrival.ENDLESS:
-            self._give_up(waiting, 431)
+            self._drop(waiting, 431)
         elif arrival in (Arrival.WHOLE, Arrival.LONG):
             self._serve(waiting, arrival)
         self._bound_kept()
@@ -429,7 +429,7 @@ class BufferingWorker(RefusesInJson, AcceptsInTurn, ThreadWorker):  # type: igno
             keeping = next((one for one in self._waiting.values() if one.framing.data or one.unsent), None)
             if keeping is None:  # all of it waits for threads
                 break
-            self._give_up(keeping, None)
+            self._drop(keeping, None)
 
     def _serve(self, waiting: Waiting, arrival: Arrival) -> None:
         self._forget(waiting)
@@ -462,7 +462,7 @@ class BufferingWorker(RefusesInJson, AcceptsInTurn, ThreadWorker):  # type: igno
         with self._counting:
             self._kept_bytes += more
 
-    def _make_room(self) -> None:
+    def _close_longest_idle(self) -> None:
         """Close a connection: one that is kept for the next request, or else the one that has waited longest."""
         if self.keepalived_conns:
             conn = self.keepalived_conns.popleft()
@@ -471,9 +471,9 @@ class BufferingWorker(RefusesInJson, AcceptsInTurn, ThreadWorker):  # type: igno
             return
         oldest = next(iter(self._waiting.values()), None)
         if oldest is not None:
-            self._give_up(oldest, None)
+            self._drop(oldest, None)
 
-    def _give_up(self, waiting: Waiting, status: int | None) -> None:
+    def _drop(self, waiting: Waiting, status: int | None) -> None:
         self._forget(waiting)
         if status is not None and not waiting.closing:
             with suppress(OSError):

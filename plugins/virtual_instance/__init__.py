@@ -7,7 +7,7 @@ from sqlalchemy import Connection
 from climate.cloud import Cloud
 from climate.domain.availability.demands import Demand, Horizon
 from climate.domain.errors import Conflict
-from climate.plugin import Allocation, Ask, Lent, Offer
+from climate.plugin import Allocation, Offer, ReservationContext, ResourceRequest
 from plugins.virtual_instance.new_servers import RoomForServers
 from plugins.virtual_instance.reserved_server import SleepingServer
 from plugins.virtual_instance.spec import ROOM, InstanceSpec
@@ -24,34 +24,34 @@ class VirtualInstance:
     def __init__(self) -> None:
         self._room, self._sleeping = RoomForServers(), SleepingServer()
 
-    def check(self, cloud: Cloud, ask: Ask) -> Mapping[str, object] | None:
-        return self._form(ask.spec).check(cloud, ask)
+    def check(self, cloud: Cloud, request: ResourceRequest) -> Mapping[str, object] | None:
+        return self._form(request.spec).check(cloud, request)
 
-    def reserve(self, conn: Connection, ask: Ask) -> Allocation:
-        form = self._form(ask.present.spec if ask.present else ask.spec)
-        if ask.present and form is self._sleeping and (other := sorted(ROOM & set(ask.spec))):
+    def reserve(self, conn: Connection, request: ResourceRequest) -> Allocation:
+        form = self._form(request.present.spec if request.present else request.spec)
+        if request.present and form is self._sleeping and (other := sorted(ROOM & set(request.spec))):
             raise Conflict(f"{other[0]} cannot be updated")
-        return form.reserve(conn, ask)
+        return form.reserve(conn, request)
 
-    def offer(self, conn: Connection, ask: Ask) -> Offer | None:
+    def offer(self, conn: Connection, request: ResourceRequest) -> Offer | None:
         """Return the hosts with room; None for a server by its id, which takes nothing of others."""
-        form = self._form(ask.present.spec if ask.present else ask.spec)
-        return form.offer(conn, ask) if isinstance(form, RoomForServers) else None
+        form = self._form(request.present.spec if request.present else request.spec)
+        return form.offer(conn, request) if isinstance(form, RoomForServers) else None
 
-    def demand(self, conn: Connection, ask: Ask, horizon: Horizon) -> Demand | None:
-        return self._form(ask.spec).demand(conn, ask, horizon)
+    def demand(self, conn: Connection, request: ResourceRequest, horizon: Horizon) -> Demand | None:
+        return self._form(request.spec).demand(conn, request, horizon)
 
-    def on_start(self, cloud: Cloud, lent: Lent) -> None:
-        self._form(lent.reservation.spec).on_start(cloud, lent)
+    def on_start(self, cloud: Cloud, context: ReservationContext) -> None:
+        self._form(context.reservation.spec).on_start(cloud, context)
 
-    def before_end(self, cloud: Cloud, lent: Lent) -> None:
-        self._form(lent.reservation.spec).before_end(cloud, lent)
+    def before_end(self, cloud: Cloud, context: ReservationContext) -> None:
+        self._form(context.reservation.spec).before_end(cloud, context)
 
-    def close(self, cloud: Cloud, lent: Lent) -> None:
-        self._form(lent.reservation.spec).close(cloud, lent)
+    def close(self, cloud: Cloud, context: ReservationContext) -> None:
+        self._form(context.reservation.spec).close(cloud, context)
 
-    def on_end(self, cloud: Cloud, lent: Lent) -> None:
-        self._form(lent.reservation.spec).on_end(cloud, lent)
+    def on_end(self, cloud: Cloud, context: ReservationContext) -> None:
+        self._form(context.reservation.spec).on_end(cloud, context)
 
     def _form(self, spec: Mapping[str, object]) -> Form:
         return self._room if "amount" in spec else self._sleeping

@@ -33,7 +33,7 @@ def here(scratch: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pla
         )
         with found.identity.engine.connect() as conn:
             project = conn.execute(text("SELECT id FROM identity_projects WHERE name = 'demo'")).scalar_one()
-        roles.give(found.identity, SETUP, Holder(user.id), project, "reader")
+        roles.assign(found.identity, SETUP, Holder(user.id), project, "reader")
         yield found
 
 

@@ -170,7 +170,7 @@ def test_metrics_are_for_administrators_and_users_of_the_service_role(
     scraper = projects_and_users.create_user(here.identity, SETUP, projects_and_users.NewUser("scraper", password))
     with here.identity.engine.connect() as conn:
         project = conn.scalar(text("SELECT id FROM identity_projects WHERE name = 'demo'"))
-    roles.give(here.identity, SETUP, Holder(scraper.id), project, "service")
+    roles.assign(here.identity, SETUP, Holder(scraper.id), project, "service")
     asker = Asker(app)
     assert asker.sign_in("scraper", password, "demo").status_code == 201
     assert asker.ask("GET", "/metrics").status_code == 200

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from climate.cli.dates import end_of, moment, shown, span, wire
+from climate.cli.dates import end_of, moment, span, wire, with_zone
 
 NOW = datetime(2026, 11, 20, 23, 30, 15, tzinfo=UTC)
 
@@ -66,7 +66,7 @@ def test_what_is_no_time(text: str) -> None:
     ],
 )
 def test_what_the_server_writes_is_shown_with_its_zone(value: object, text: object) -> None:
-    assert shown(value) == text
+    assert with_zone(value) == text
 
 
 def test_an_end_counts_from_now_and_a_length_from_the_start() -> None:

@@ -52,7 +52,7 @@ class Rings:
 
     def answer(self, compute: Compute) -> None:
         while self.rung:
-            task_worker.carry_out(compute, self.rung.pop(0)[1])
+            task_worker.run_task(compute, self.rung.pop(0)[1])
 
 
 @dataclass

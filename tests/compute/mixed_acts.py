@@ -129,7 +129,7 @@ def _disassociate(load: Load, chance: Random) -> None:
         if not there:
             raise NotFound("no floating addresses")
         found = floating_ips.by_address(conn, chance.choice(there))
-        floating_ips.disassociate(conn, found, load.compute.now(conn), load.compute.tell_network)
+        floating_ips.disassociate(conn, found, load.compute.now(conn), load.compute.network_notifier)
 
 
 def _release(load: Load, chance: Random) -> None:
@@ -138,7 +138,7 @@ def _release(load: Load, chance: Random) -> None:
         if len(there) < 2:
             raise NotFound("few floating addresses")
         found = floating_ips.by_address(conn, chance.choice(there))
-        floating_ips.release(conn, found, load.compute.now(conn), load.compute.tell_network)
+        floating_ips.release(conn, found, load.compute.now(conn), load.compute.network_notifier)
 
 
 def _group(load: Load, chance: Random) -> None:
@@ -344,7 +344,7 @@ def _work(load: Load, chance: Random) -> None:
             load.bells(host, server_id)
         raise NotFound("nothing is to be done")
     host, server_id = ring
-    task_worker.carry_out(load.services[host] if host else load.compute, server_id)
+    task_worker.run_task(load.services[host] if host else load.compute, server_id)
 
 
 def _some_service(load: Load, chance: Random) -> Compute:

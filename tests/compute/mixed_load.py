@@ -109,7 +109,7 @@ class Load:
         with self.engine.begin() as conn:
             network_factory.network(conn, "private", "10.10.0.0/25", FLAT_DHCP)
             network_factory.network(conn, "second", "10.11.0.0/25")
-            self.pool = floating_ips.make_pool(conn, "outside", OUTSIDE)
+            self.pool = floating_ips.create_pool(conn, "outside", OUTSIDE)
             floating_ips.add(conn, self.pool, OUTSIDE[1], OUTSIDE[-2])
             for flavor in FLAVORS:
                 flavors.insert(conn, flavor)
@@ -191,7 +191,7 @@ class Load:
             with self.engine.begin() as conn:
                 conn.execute(text("UPDATE compute_servers SET worker_until = NULL"))
             while (ring := self.bells.next()) is not None:
-                task_worker.carry_out(self.services[ring[0]], ring[1]) if ring[0] else None
+                task_worker.run_task(self.services[ring[0]], ring[1]) if ring[0] else None
 
 
 Act = Callable[[Load, Random], object]

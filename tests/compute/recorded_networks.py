@@ -81,7 +81,7 @@ class Wired:
         return self.here.compute
 
     def net(self, host: str) -> RecordingNetwork:
-        found = self.compute.wires.on(host)
+        found = self.compute.network_drivers.on(host)
         assert isinstance(found, RecordingNetwork)
         return found
 
@@ -107,7 +107,7 @@ class Wired:
         """Another worker takes over what a dead one had claimed."""
         with self.compute.engine.begin() as conn:
             conn.execute(text("UPDATE compute_servers SET worker = NULL, worker_until = NULL"))
-        task_worker.carry_out(self.compute, server_id)
+        task_worker.run_task(self.compute, server_id)
         self.here.rings.rung.clear()
 
 
@@ -116,7 +116,7 @@ def wired_place(database: str, home: Path) -> Iterator[Wired]:
     """Two nodes, n1 on host c1 and n2 on host c2."""
     steps = Steps()
     specs = [node("n1", netns="c1"), node("n2", netns="c2")]
-    driver = Noting(specs, wires=Wiring.NETNS, steps=steps)
+    driver = Noting(specs, wiring_mode=Wiring.NETNS, steps=steps)
     with place(database, home, specs, driver) as here:
         made = Wired(here, steps)
         for host in ("c1", "c2"):

@@ -92,7 +92,7 @@ class Pair:
                     self.asked.append(row.verb)
         for host, order in task_worker.unfinished(self.rack, wait=0):
             if host == RACK and self.answers and self._verb(order) != self.deaf_to:
-                task_worker.carry_out(self.rack, order)
+                task_worker.run_task(self.rack, order)
 
     def find(self, cluster: NodeSpec, member: MemberSpec) -> Member | None:
         return self.elsewhere.find(cluster, member)

@@ -37,7 +37,7 @@ class Site:
     def settle(self) -> None:
         while self.here.rings.rung:
             host, server_id = self.here.rings.rung.pop(0)
-            task_worker.carry_out(self.services[host], server_id)
+            task_worker.run_task(self.services[host], server_id)
 
     def booted(self) -> Server:
         image = self.here.image(boot_sector.image())

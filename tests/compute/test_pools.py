@@ -129,7 +129,7 @@ def test_booting_and_moving_between_pools_never_mix(here: Place) -> None:
             server = here.boot(networks=(), project_id=f"p{number}")[0]
             if server.status != ERROR:
                 actions.request_task(here.compute, server.id, "deleting")
-                task_worker.carry_out(here.compute, server.id)
+                task_worker.run_task(here.compute, server.id)
 
     def moves() -> list[str]:
         strangers: list[str] = []

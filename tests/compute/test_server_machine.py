@@ -207,7 +207,7 @@ class Life:
             host, server_id = self.here.rings.rung.pop(0)
             with contextlib.suppress(Dies):
                 if host in self.sites and host != dead:
-                    task_worker.carry_out(self.sites[host].compute, server_id)
+                    task_worker.run_task(self.sites[host].compute, server_id)
         self.ends_of_drivers.clear()
         with self.here.compute.engine.begin() as conn:
             conn.execute(text("UPDATE compute_servers SET worker_until = NULL"))
@@ -217,7 +217,7 @@ class Life:
         self.work([])
         while found := task_worker.unfinished(self.here.compute, wait=0, again=0):
             for host, server_id in found:
-                task_worker.carry_out(self.sites[host].compute, server_id)
+                task_worker.run_task(self.sites[host].compute, server_id)
         self.tend()
         rows = {server.id: server for server in map(self._look, self.ids) if server is not None}
         for server in rows.values():

@@ -100,7 +100,7 @@ def test_the_image_outlives_a_worker_that_dies_with_the_guest_gone(here: Place) 
     image = here.compute.images / str(here.look(server.id).task_image)
     image.write_text("as it was\n", encoding="utf-8")
     free_claims(here)
-    task_worker.carry_out(here.compute, server.id)
+    task_worker.run_task(here.compute, server.id)
     assert here.look(server.id).status == SHELVED_OFFLOADED
     assert image.read_text(encoding="utf-8") == "as it was\n"
 

@@ -24,10 +24,10 @@ class Overtaken(Directory):
 
     compute: Compute | None = None
 
-    def make(self, backend: str, volume_id: str, size_gb: int) -> None:
+    def ensure(self, backend: str, volume_id: str, size_gb: int) -> None:
         assert self.compute is not None
         volumes.delete(self.compute, volume_id, "demo")
-        super().make(backend, volume_id, size_gb)
+        super().ensure(backend, volume_id, size_gb)
 
 
 @pytest.fixture

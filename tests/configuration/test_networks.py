@@ -9,7 +9,7 @@ from climate.bootstrap import check
 from climate.compute.network.allocation.broker_queue import BrokerQueue
 from climate.compute.network.driver.recording import RecordingNetwork
 from climate.compute.network.network_options import NetworkOptions
-from climate.configuration.networks import options, queue, wires
+from climate.configuration.networks import network_drivers, options, queue
 from climate.settings import SettingError, Settings
 
 
@@ -176,7 +176,7 @@ def test_settings_that_do_not_go_together_are_named(given: dict[str, str], named
 
 
 def test_each_host_has_one_driver_with_a_folder_of_its_own(tmp_path: Path) -> None:
-    found = wires(settings(home=str(tmp_path), network_driver="recording"))
+    found = network_drivers(settings(home=str(tmp_path), network_driver="recording"))
     own, other = found.on(None), found.on("c1")
     assert found.on("c1") is other
     assert isinstance(own, RecordingNetwork)

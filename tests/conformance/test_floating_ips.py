@@ -66,7 +66,7 @@ class BundledOutside:
         self.here, self.cloud = here, BundledCloud(here.compute)
         with here.compute.engine.begin() as conn:
             gateway = IPv4Address("203.0.113.1")
-            self.network = floating_ips.make_pool(conn, "public", IPv4Network("203.0.113.0/24"), gateway=gateway)
+            self.network = floating_ips.create_pool(conn, "public", IPv4Network("203.0.113.0/24"), gateway=gateway)
             floating_ips.add(conn, self.network, IPv4Address("203.0.113.100"), IPv4Address("203.0.113.199"))
 
     def addresses(self) -> dict[str, tuple[str, frozenset[str]]]:

@@ -50,31 +50,31 @@ def test_what_there_is(there: Volumes) -> None:
 
 
 def test_create_and_delete(there: Volumes) -> None:
-    there.make_volume(order(1), 1)
-    there.make_volume(order(2), 1)
-    there.make_volume(order(1), 1)
+    there.ensure_volume(order(1), 1)
+    there.ensure_volume(order(2), 1)
+    there.ensure_volume(order(1), 1)
     assert seen(there) == [(POOL, 1, 2, False), (POOL, 2, 2, False)]
     (one, _) = there.volumes([POOL])
     assert one == CloudVolume(one.id, POOL, one.number, "demo", "local", 2)
     for _ in range(2):
         there.drop_volumes(POOL, 2, keep=False)
         assert seen(there) == []
-    there.make_volume(order(1), 3)
+    there.ensure_volume(order(1), 3)
     assert seen(there) == [(POOL, 1, 2, False)], "a later claim may begin anew"
 
 
 def test_a_volume_grows_and_never_shrinks(there: Volumes) -> None:
-    there.make_volume(order(1, 2), 1)
+    there.ensure_volume(order(1, 2), 1)
     (before,) = there.volumes([POOL])
-    there.make_volume(order(1, 5), 2)
-    there.make_volume(order(1, 3), 2)
+    there.ensure_volume(order(1, 5), 2)
+    there.ensure_volume(order(1, 3), 2)
     (after,) = there.volumes([POOL])
     assert (after.id, after.size_gb) == (before.id, 5)
 
 
 def test_what_is_kept_is_left_to_its_project(there: Volumes) -> None:
-    there.make_volume(order(1), 1)
-    there.make_volume(order(1, pool=OTHER), 1)
+    there.ensure_volume(order(1), 1)
+    there.ensure_volume(order(1, pool=OTHER), 1)
     for _ in range(2):
         there.drop_volumes(POOL, 2, keep=True)
         assert seen(there) == [(POOL, 1, 2, True), (OTHER, 1, 2, False)]
@@ -85,18 +85,18 @@ def test_what_is_kept_is_left_to_its_project(there: Volumes) -> None:
 def test_nothing_is_created_late(there: Volumes) -> None:
     there.drop_volumes(POOL, 7, keep=False)
     with pytest.raises(Fenced):
-        there.make_volume(order(1), 6)
+        there.ensure_volume(order(1), 6)
     with pytest.raises(Fenced):
         there.drop_volumes(POOL, 6, keep=True)
     assert seen(there) == []
-    there.make_volume(order(1, pool=OTHER), 6)
+    there.ensure_volume(order(1, pool=OTHER), 6)
     there.drop_volumes(POOL, 8, keep=False)
     assert seen(there) == [(OTHER, 1, 2, False)], "another reservation is none of its business"
 
 
 def test_there_is_no_such_backend(there: Volumes) -> None:
     with pytest.raises(Refused, match="nowhere"):
-        there.make_volume(order(backend="nowhere"), 1)
+        there.ensure_volume(order(backend="nowhere"), 1)
     assert seen(there) == []
 
 
@@ -105,6 +105,6 @@ def test_openstack_says_that_it_makes_none(tmp_path: Path) -> None:
     with nova(tmp_path) as (_, cloud):
         assert cloud.find_storage("local") is None
         with pytest.raises(Refused, match="Cinder is not supported"):
-            cloud.make_volume(order(), 1)
+            cloud.ensure_volume(order(), 1)
         cloud.drop_volumes(POOL, 1, keep=False)
         assert list(cloud.volumes([POOL])) == []

@@ -36,7 +36,7 @@ def furnished(here: Place, name: str = "Lab") -> tuple[Domain, User, Project]:
     domain = domains.create(here.identity, SETUP, name)
     project = projects_and_users.create_project(here.identity, SETUP, NewProject("demo", domain_id=domain.id))
     user = projects_and_users.create_user(here.identity, SETUP, NewUser("demo", PASSWORD, domain_id=domain.id))
-    roles.give(here.identity, SETUP, Holder(user.id), project.id, "member")
+    roles.assign(here.identity, SETUP, Holder(user.id), project.id, "member")
     return domain, user, project
 
 
@@ -62,7 +62,7 @@ def test_users_and_projects_of_one_name_have_their_domains(here: Place, admin: A
 def test_a_disabled_domain_ends_the_tokens_of_its_users_and_projects(here: Place) -> None:
     domain, user, project = furnished(here)
     other = next(one.id for one in read_operations.users(here.identity, "demo") if one.domain_id is None)
-    roles.give(here.identity, SETUP, Holder(other), project.id, "member")
+    roles.assign(here.identity, SETUP, Holder(other), project.id, "member")
     own = sign_in.by_password(here.identity, NameOrId(id=user.id), PASSWORD, NameOrId(id=project.id), "192.0.2.1")
     strange = sign_in.by_password(
         here.identity, NameOrId(id=other), here.password("demo"), NameOrId(id=project.id), "192.0.2.1"

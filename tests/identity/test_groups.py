@@ -23,7 +23,7 @@ def operators(here: Place) -> tuple[Group, str, str]:
     user = next(one.id for one in read_operations.users(here.identity, "demo"))
     project = projects_and_users.create_project(here.identity, SETUP, projects_and_users.NewProject("lab"))
     groups.add_member(here.identity, SETUP, group.id, user)
-    roles.give(here.identity, SETUP, Holder(group.id, is_group=True), project.id, "member")
+    roles.assign(here.identity, SETUP, Holder(group.id, is_group=True), project.id, "member")
     return group, user, project.id
 
 
@@ -68,7 +68,7 @@ def test_who_loses_a_group_loses_its_roles_and_tokens(
 
 def test_a_role_of_a_group_in_the_system_is_one_of_its_members(here: Place, operators: tuple[Group, str, str]) -> None:
     group, user, _ = operators
-    roles.give(here.identity, SETUP, Holder(group.id, is_group=True), None, "reader")
+    roles.assign(here.identity, SETUP, Holder(group.id, is_group=True), None, "reader")
     assert [one.name for one in read_operations.effective_roles(here.identity, user, None)] == ["reader"]
     assert read_operations.roles(here.identity, Holder(user), None) == []
 
@@ -81,7 +81,7 @@ def test_unknown_groups_users_and_members_are_refused(here: Place, operators: tu
         lambda: groups.add_member(here.identity, SETUP, group.id, "none"),
         lambda: groups.remove_member(here.identity, SETUP, group.id, stranger),
         lambda: groups.create(here.identity, SETUP, "n", domain_id="none"),
-        lambda: roles.give(here.identity, SETUP, Holder("none", is_group=True), project, "member"),
+        lambda: roles.assign(here.identity, SETUP, Holder("none", is_group=True), project, "member"),
         lambda: read_operations.members(here.identity, "none"),
     ):
         with pytest.raises(NotFound):

@@ -70,7 +70,7 @@ def test_bad_names_are_refused(here: Place, name: str) -> None:
 def test_a_deleted_role_ends_the_tokens_of_its_holders_at_once(here: Place, demo: Asker) -> None:
     made = roles.create(here.identity, SETUP, "operator")
     me, project = user_id(here, "demo"), project_id(here, "demo")
-    roles.give(here.identity, SETUP, Holder(me), project, made.id)
+    roles.assign(here.identity, SETUP, Holder(me), project, made.id)
     asker = Asker(app_of(here))
     asker.sign_in("demo", here.password("demo"), "demo")
     roles.remove(here.identity, SETUP, made.id)
@@ -90,7 +90,7 @@ def test_a_role_of_ones_own_allows_what_a_rule_says_and_nothing_else() -> None:
 
 def test_a_manager_may_do_what_a_member_may(here: Place) -> None:
     me, project = user_id(here, "demo"), project_id(here, "demo")
-    roles.give(here.identity, SETUP, Holder(me), project, "manager")
+    roles.assign(here.identity, SETUP, Holder(me), project, "manager")
     roles.take(here.identity, SETUP, Holder(me), project, "member")
     asker = Asker(app_of(here))
     answer = asker.sign_in("demo", here.password("demo"), "demo")
@@ -110,7 +110,7 @@ def test_a_manager_of_another_identity_service_is_mapped_by_rules_only() -> None
 
 def test_a_token_shows_the_id_and_the_name_of_each_role(here: Place) -> None:
     made = roles.create(here.identity, SETUP, "operator")
-    roles.give(here.identity, SETUP, Holder(user_id(here, "demo")), project_id(here, "demo"), made.id)
+    roles.assign(here.identity, SETUP, Holder(user_id(here, "demo")), project_id(here, "demo"), made.id)
     answer = Asker(app_of(here)).sign_in("demo", here.password("demo"), "demo")
     expected = [{"id": "member", "name": "member"}, {"id": made.id, "name": "operator"}]
     assert answer.json is not None
@@ -120,7 +120,7 @@ def test_a_token_shows_the_id_and_the_name_of_each_role(here: Place) -> None:
 def test_a_credential_has_a_role_by_its_id_after_a_new_name(here: Place, demo: Asker) -> None:
     made = roles.create(here.identity, SETUP, "operator")
     me = user_id(here, "demo")
-    roles.give(here.identity, SETUP, Holder(me), project_id(here, "demo"), made.id)  # after the token was issued
+    roles.assign(here.identity, SETUP, Holder(me), project_id(here, "demo"), made.id)  # after the token was issued
     body = {"application_credential": {"name": "ci", "roles": [{"id": made.id}]}}
     answer = demo.ask("POST", f"/identity/v3/users/{me}/application_credentials", json=body)
     assert answer.status_code == 201, answer.text
@@ -146,7 +146,7 @@ def test_without_a_role_in_the_system_no_token_is_issued_for_it(here: Place, dem
 
 def test_a_reader_of_the_system_reads_all_and_changes_nothing(here: Place, demo: Asker) -> None:
     me, project = user_id(here, "demo"), project_id(here, "admin")
-    roles.give(here.identity, SETUP, Holder(me), None, "reader")
+    roles.assign(here.identity, SETUP, Holder(me), None, "reader")
     assert demo.ask("GET", "/identity/v3/auth/system").json["system"] == [{"all": True}]
     reader = for_system(here, "demo")
     token = reader.ask("GET", TOKENS, headers={"X-Subject-Token": reader.token}).json["token"]
@@ -161,14 +161,14 @@ def test_a_reader_of_the_system_reads_all_and_changes_nothing(here: Place, demo:
 
 @pytest.mark.parametrize("path", ["/compute/v2.1/servers", "/network/v2.0/networks", "/reservation/v1/leases"])
 def test_other_services_refuse_a_token_of_the_system(here: Place, path: str) -> None:
-    roles.give(here.identity, SETUP, Holder(user_id(here, "admin")), None, "admin")
+    roles.assign(here.identity, SETUP, Holder(user_id(here, "admin")), None, "admin")
     answer = for_system(here, "admin").ask("GET", path)
     assert (answer.status_code, "needs a token of a project" in answer.text) == (403, True)
 
 
 def test_a_role_taken_in_the_system_ends_its_tokens_and_no_others(here: Place, demo: Asker) -> None:
     me = user_id(here, "demo")
-    roles.give(here.identity, SETUP, Holder(me), None, "reader")
+    roles.assign(here.identity, SETUP, Holder(me), None, "reader")
     reader = for_system(here, "demo")
     roles.take(here.identity, SETUP, Holder(me), None, "reader")
     assert reader.ask("GET", "/identity/v3/roles").status_code == 401
@@ -193,7 +193,7 @@ def test_roles_that_are_implied_are_in_tokens_until_the_rule_ends(here: Place) -
     roles.imply(here.identity, SETUP, operator.id, pilot.id)
     roles.imply(here.identity, SETUP, pilot.id, "manager")
     roles.take(here.identity, SETUP, me, project, "member")
-    roles.give(here.identity, SETUP, me, project, operator.id)
+    roles.assign(here.identity, SETUP, me, project, operator.id)
     asker = Asker(app_of(here))
     asker.sign_in("demo", here.password("demo"), "demo")
     caller = here.identity.authenticate({"X-Auth-Token": asker.token})
@@ -223,7 +223,7 @@ def test_rules_in_a_circle_end(here: Place) -> None:
     for prior, implied in ((first, second), (second, first)):
         roles.imply(here.identity, SETUP, prior.id, implied.id)
     me, project = user_id(here, "demo"), project_id(here, "demo")
-    roles.give(here.identity, SETUP, Holder(me), project, second.id)
+    roles.assign(here.identity, SETUP, Holder(me), project, second.id)
     assert [one.name for one in read_operations.effective_roles(here.identity, me, project)] == [
         "first",
         "member",
@@ -255,14 +255,14 @@ def test_a_role_of_a_domain_is_in_no_token_but_what_it_implies_is(here: Place) -
         here.identity, SETUP, projects_and_users.NewProject("course", domain_id=lab.id)
     )
     me = Holder(user_id(here, "demo"))
-    roles.give(here.identity, SETUP, me, project.id, own.id)
+    roles.assign(here.identity, SETUP, me, project.id, own.id)
     assert read_operations.roles(here.identity, me, project.id) == [own]
     assert [one.name for one in read_operations.effective_roles(here.identity, me.id, project.id)] == ["reader"]
     wanted = Filter(me.id, project.id, effective=True)
     assert [one.role for one in read_operations.role_assignments(here.identity, wanted)] == ["reader"]
     for place in (project_id(here, "demo"), None):
         with pytest.raises(Forbidden, match="projects of that domain only"):
-            roles.give(here.identity, SETUP, me, place, own.id)
+            roles.assign(here.identity, SETUP, me, place, own.id)
     operator = roles.create(here.identity, SETUP, "operator")
     with pytest.raises(Forbidden, match="belongs to no domain"):
         roles.imply(here.identity, SETUP, operator.id, own.id)

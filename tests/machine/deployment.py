@@ -218,7 +218,7 @@ class Site(World):
         """Whatever was wrong with them; machines that somebody switched off are switched on."""
         self.cloud.unwell.clear()
         for name in HOSTS:
-            self.supply.tell(name, Trouble.NONE)
+            self.supply.inject(name, Trouble.NONE)
             if name in self.tampered:
                 self.supply.on(Target(name, SUPPLY, token=self.supply.machine(name).token))
         self.tampered.clear()

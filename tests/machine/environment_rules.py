@@ -121,7 +121,7 @@ class Surroundings:
         elif kind == "off":
             site.switch_off(host)
         else:
-            site.supply.tell(host, Trouble(kind))
+            site.supply.inject(host, Trouble(kind))
             site.tampered.add(host)
 
     @rule(host=ONE_HOST)

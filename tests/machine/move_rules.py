@@ -139,7 +139,7 @@ class Moving:
     def carry_out(self, host: str, server_id: str) -> None:
         if host in self.services and host not in self.dead:
             with suppress(Dies):
-                task_worker.carry_out(self.services[host], server_id)
+                task_worker.run_task(self.services[host], server_id)
         with self.engine.begin() as conn:
             conn.execute(text("UPDATE compute_servers SET worker_until = NULL"))
 

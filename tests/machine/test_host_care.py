@@ -174,7 +174,7 @@ class Care(RuleBasedStateMachine):
         pools = self.world.pools()
         assert sorted(name for names in pools.values() for name in names) == sorted(HOSTS)
         for place in there.values():
-            assert place.name in pools[reconcile.wanted(place) or ""], place
+            assert place.name in pools[reconcile.aggregate_of(place) or ""], place
 
     def _by_brute_force(self, known: list[Lease], open_windows: list[Window]) -> None:
         taken = [(w.host, w.during) for w in open_windows]

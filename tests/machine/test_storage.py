@@ -26,7 +26,7 @@ from tests.service.storage_factory import counted, fits, misplaced, overfull, ov
 
 CAPACITIES = {"small": 4, "large": 7}
 KINDS = st.sampled_from(["delete", "delete", "delete", "keep"])
-VERBS = st.sampled_from(["make_volume", "drop_volumes"])
+VERBS = st.sampled_from(["ensure_volume", "drop_volumes"])
 
 
 class Storage(Machine):
@@ -116,7 +116,7 @@ class Storage(Machine):
         def look(verb: str) -> None:
             if watch:
                 watch(verb)
-            if verb in ("make_volume", "drop_volumes") and next(deaths, False):
+            if verb in ("ensure_volume", "drop_volumes") and next(deaths, False):
                 raise WorkerDied
 
         self.cloud.watch = look

@@ -109,7 +109,7 @@ def test_bookings_go_on_while_the_schema_is_upgraded(old: Engine) -> None:
     with Bookings(old) as bookings:
         bootstrap.migrate(Settings(database_url=url(old)))
     assert (bookings.failures, bookings.done > 1) == ([], True)
-    assert revisions(old) == schema_versions.wanted(schema_upgrade.scripts())
+    assert revisions(old) == schema_versions.newest(schema_upgrade.scripts())
     old.dispose()  # a process reports its deadlocks when it ends at the latest
     assert ask(old, DEADLOCKS) == [0]
     assert ask(old, INVALID) == []
@@ -125,7 +125,7 @@ def test_a_migration_that_does_not_get_its_lock_leaves_those_before_it_and_can_b
         with Bookings(old) as bookings:  # the lock of the migrations and those of the tables are free
             schema_upgrade.upgrade(conn)
     assert bookings.failures == []
-    assert revisions(old) == schema_versions.wanted(schema_upgrade.scripts())
+    assert revisions(old) == schema_versions.newest(schema_upgrade.scripts())
 
 
 def test_a_migration_tries_again_until_it_gets_its_lock(old: Engine) -> None:
@@ -138,7 +138,7 @@ def test_a_migration_tries_again_until_it_gets_its_lock(old: Engine) -> None:
                 assert not migrating.done()
         reader.rollback()
         migrating.result()
-    assert revisions(old) == schema_versions.wanted(schema_upgrade.scripts())
+    assert revisions(old) == schema_versions.newest(schema_upgrade.scripts())
 
 
 def test_what_an_interrupted_run_left_of_an_index_is_built_anew(old: Engine) -> None:
@@ -154,4 +154,4 @@ def test_processes_that_migrate_at_once_wait_for_each_other(old: Engine) -> None
     with ThreadPoolExecutor(3) as pool:
         for one in [pool.submit(bootstrap.migrate, Settings(database_url=url(old))) for _ in range(3)]:
             one.result()
-    assert revisions(old) == schema_versions.wanted(schema_upgrade.scripts())
+    assert revisions(old) == schema_versions.newest(schema_upgrade.scripts())

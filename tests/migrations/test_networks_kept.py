@@ -117,7 +117,7 @@ def test_they_are_flat_networks_with_their_ends_reserved(kept: Engine) -> None:
 def test_the_network_service_takes_them_over_and_a_server_goes_as_any_other(kept: Engine, tmp_path: Path) -> None:
     wire = RecordingNetwork()
     made = build(kept, home=tmp_path, service_host="service-1", cast=Rings(), driver=MemoryDriver())
-    compute = replace(made, wires=DriverCache(lambda _: wire))
+    compute = replace(made, network_drivers=DriverCache(lambda _: wire))
     for _ in range(3):
         network_service.run_round(compute)
     assert rows(kept, "SELECT DISTINCT host, injected FROM compute_networks") == [("service-1", True)]

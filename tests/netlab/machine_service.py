@@ -121,7 +121,7 @@ def serve(own: Compute) -> None:
     while True:
         for host, order in task_worker.unfinished(own, wait=0):
             if host == own.service_host:
-                task_worker.carry_out(own, order)
+                task_worker.run_task(own, order)
         time.sleep(LOOK_SECONDS)
 
 
@@ -142,7 +142,7 @@ def main(name: str, home: Path, shared: Path, database: str, address: str) -> No
         elif verb == "serve":
             threading.Thread(target=serve, args=(own,), daemon=True).start()
         elif verb == "carry out":
-            task_worker.carry_out(own, words[0])
+            task_worker.run_task(own, words[0])
         states = {server: state.value for server, state in own.driver.states().items()}
         sys.stdout.write(json.dumps({"rung": rings.rung, "states": states}) + "\n")
         sys.stdout.flush()

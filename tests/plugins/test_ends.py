@@ -17,7 +17,7 @@ from climate.compute.servers import actions, properties, rebuild, resize, unshel
 from climate.compute.servers.rebuild import Rebuilt
 from climate.domain.lease import Reservation
 from climate.domain.period import Period
-from climate.plugin import Lent
+from climate.plugin import ReservationContext
 from plugins.physical_host import PhysicalHost
 from plugins.virtual_instance import VirtualInstance
 from tests.campaign import cases
@@ -81,9 +81,9 @@ def lent(
     kind: str = "physical:host",
     server_id: str | None = None,
     on_end: str = "delete",
-) -> Lent:
+) -> ReservationContext:
     reservation = Reservation(pool, kind, {"on_end": on_end}, server_id)
-    return Lent(uuid4(), "demo", Period(START, START + timedelta(hours=1)), reservation, hosts, 2)
+    return ReservationContext(uuid4(), "demo", Period(START, START + timedelta(hours=1)), reservation, hosts, 2)
 
 
 def in_pool(here: Place, pool: UUID) -> str:

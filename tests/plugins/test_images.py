@@ -10,7 +10,7 @@ from climate.cloud import ERROR, RESERVED, NotYet
 from climate.cloud.fake import FakeCloud, host
 from climate.domain.lease import Reservation
 from climate.domain.period import Period
-from climate.plugin import Lent
+from climate.plugin import ReservationContext
 from plugins.physical_host import PhysicalHost
 from plugins.virtual_instance import VirtualInstance
 
@@ -30,9 +30,9 @@ class SlowImages(FakeCloud):
             raise NotYet(f"server {server_id} is still being imaged")
 
 
-def lent(spec: dict[str, str], resource_type: str, resource_id: str | None = None) -> Lent:
+def lent(spec: dict[str, str], resource_type: str, resource_id: str | None = None) -> ReservationContext:
     reservation = Reservation(uuid4(), resource_type, spec, resource_id)
-    return Lent(uuid4(), "project", Period(START, START + timedelta(hours=1)), reservation, ("h1",), 7)
+    return ReservationContext(uuid4(), "project", Period(START, START + timedelta(hours=1)), reservation, ("h1",), 7)
 
 
 def test_a_server_is_deleted_only_when_its_image_is_created() -> None:

@@ -85,7 +85,7 @@ def memory(folder: Path) -> Subject:
 
     def told(trouble: Trouble) -> Callable[[], Target]:
         def tell() -> Target:
-            driver.tell("n1", trouble)
+            driver.inject("n1", trouble)
             return changed(target, timeout_seconds=SHORT)
 
         return tell

@@ -64,19 +64,19 @@ def test_power_that_is_cut_is_off_at_once(driver: MemoryDriver) -> None:
 
 @pytest.mark.parametrize("trouble", [Trouble.FAILS, Trouble.HANGS, Trouble.REFUSES])
 def test_trouble_is_reported_and_passes(driver: MemoryDriver, trouble: Trouble) -> None:
-    driver.tell("n1", trouble)
+    driver.inject("n1", trouble)
     for ask in (driver.state, driver.on, driver.off):
         with pytest.raises(PowerError) as caught:
             ask(HOST)
         assert isinstance(caught.value, PowerRefused) is (trouble is Trouble.REFUSES)
     assert driver.state(Target("n2")) == ON
-    driver.tell("n1", Trouble.NONE)
+    driver.inject("n1", Trouble.NONE)
     assert driver.state(HOST) == ON
     assert driver.machine("n1").switches == 0
 
 
 def test_a_stuck_machine_follows_only_the_cut(driver: MemoryDriver, clock: Clock) -> None:
-    driver.tell("n1", Trouble.STUCK)
+    driver.inject("n1", Trouble.STUCK)
     driver.off(HOST)
     clock.moment += 100
     assert driver.state(HOST) == ON
@@ -102,7 +102,7 @@ def test_nothing_is_lost_when_two_write_at_one_time(driver: MemoryDriver, clock:
 
     def tell() -> None:
         while not over.is_set():
-            other.tell("n1", Trouble.NONE)
+            other.inject("n1", Trouble.NONE)
 
     thread = threading.Thread(target=tell)
     thread.start()

@@ -15,7 +15,7 @@ from climate.domain.facts import HostMoved
 from climate.domain.hosts.pools import Pool
 from climate.domain.lease import Lease
 from climate.domain.status import LeaseStatus
-from climate.plugin import Ask
+from climate.plugin import ResourceRequest
 from climate.service.events import event_dispatch
 from climate.service.hosts import inventory
 from climate.service.journal import check
@@ -198,7 +198,7 @@ def test_other_slots_for_those_of_a_host_that_is_no_more(climate: Climate, clock
     gone, kept = sorted(slots(lease), key=lambda host: slots(lease)[host])
     with climate.engine.begin() as conn:
         present = lease.reservations[0]
-        ask = Ask(
+        ask = ResourceRequest(
             present.spec, lease.period, MEMBER, climate.settings, present, active=active, patient=True, taken=(gone,)
         )
         got = climate.plugins["virtual:instance"].reserve(conn, ask)
@@ -233,7 +233,9 @@ def test_hosts_that_it_shares_can_be_avoided(climate: Climate, clock: Clock) -> 
     (host,) = first.hosts
 
     def chosen(**more: Any) -> set[int]:
-        ask = Ask(first.spec, lease.period, MEMBER, climate.settings, first, taken=(host,), beside=(second,), **more)
+        ask = ResourceRequest(
+            first.spec, lease.period, MEMBER, climate.settings, first, taken=(host,), beside=(second,), **more
+        )
         with climate.engine.begin() as conn:
             got = climate.plugins["virtual:instance"].reserve(conn, replace(ask, patient=True))
         return {hold.host for hold in got.holds}

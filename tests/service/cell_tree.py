@@ -169,11 +169,11 @@ class Carried:
     def silent(self) -> Sequence[Child]:
         return self.children.silent()
 
-    def ask_all(self, requests: Sequence[PartRequest]) -> list[Outcome]:
+    def send_all(self, requests: Sequence[PartRequest]) -> list[Outcome]:
         if not requests:
             return []
         with self.family.running():
-            return self.children.ask_all(requests)
+            return self.children.send_all(requests)
 
 
 def lost_before(said: Args, go: Callable[[], Any]) -> Any:

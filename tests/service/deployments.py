@@ -190,13 +190,13 @@ class Dying:
     def silent(self) -> Any:
         return self.children.silent()
 
-    def ask_all(self, requests: Sequence[Any]) -> Any:
+    def send_all(self, requests: Sequence[Any]) -> Any:
         if not requests:
             return []
         self.count += 1
         if self.count == self.number and not self.after:
             raise Died
-        answers = self.children.ask_all(requests)
+        answers = self.children.send_all(requests)
         if self.count == self.number:
             raise Died
         return answers

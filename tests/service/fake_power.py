@@ -59,7 +59,7 @@ class Machines:
             power.put(self.climate, ADMIN, str(number), Wiring("memory", given, 150))
 
     def tell(self, number: int, trouble: Trouble) -> None:
-        self.driver.tell(f"h{number}", trouble)
+        self.driver.inject(f"h{number}", trouble)
 
     def state(self, number: int) -> str:
         """What the machine itself says, whatever its trouble."""

@@ -183,7 +183,7 @@ def test_nothing_is_kept_of_what_was_never_handed_over(climate: Climate, clock: 
     lease = make(climate, clock, storage_wanted(100, on_end="keep"))
     leases.delete(climate, MEMBER, lease.id)
     broken = make(climate, clock, storage_wanted(100, volumes=2, on_end="keep"), start=0)
-    cloud.unheard["make_volume"] = 1000
+    cloud.unheard["ensure_volume"] = 1000
     run_due(climate)
     leases.delete(climate, MEMBER, broken.id)
     run_due(climate)

@@ -46,8 +46,8 @@ def test_leases_are_known_whatever_became_of_them(climate: Climate, clock: Clock
     ]
     leases.delete(climate, MEMBER, made[1].id)
     with climate.engine.connect() as conn:
-        known = blazar_import.known_leases(conn, [made[0].id, made[1].id, uuid4()])
-        held = blazar_import.held_hosts(conn, range(1, 9))
+        known = blazar_import.existing_leases(conn, [made[0].id, made[1].id, uuid4()])
+        held = blazar_import.host_allocations(conn, range(1, 9))
     assert known == {lease.id for lease in made}
     (host,) = made[0].reservations[0].hosts
     assert held == [(host, made[0].id, made[0].period, None)]
@@ -60,10 +60,10 @@ def test_shares_of_hosts_are_held_with_their_size(climate: Climate, clock: Clock
     order = Order("a", start, start + timedelta(hours=1), reservations=[wanted])
     made = leases.create(climate, MEMBER, order)
     with climate.engine.connect() as conn:
-        assert blazar_import.held_hosts(conn, range(1, 9)) == [
+        assert blazar_import.host_allocations(conn, range(1, 9)) == [
             (made.reservations[0].hosts[0], made.id, made.period, Size(4, 2048, 20))
         ]
-        assert blazar_import.held_hosts(conn, []) == []
+        assert blazar_import.host_allocations(conn, []) == []
 
 
 def test_floating_ips_keep_their_ids(engine: Engine, clock: Clock) -> None:
@@ -72,7 +72,7 @@ def test_floating_ips_keep_their_ids(engine: Engine, clock: Clock) -> None:
     with engine.begin() as conn:
         made = blazar_import.add_addresses(conn, [{"id": number, **row}])
         assert blazar_import.registered_addresses(conn) == {("net", "203.0.113.5"): made[number]}
-        assert blazar_import.held_addresses(conn, [made[number]]) == []
+        assert blazar_import.address_allocations(conn, [made[number]]) == []
         assert blazar_import.add_addresses(conn, []) == {}
 
 

@@ -123,7 +123,7 @@ def boots(there: Served, leases: Api, tmp_path_factory: pytest.TempPathFactory) 
     with there.identity.engine.begin() as conn:
         projects.add(conn, Project(leases.project_id, name, "", enabled=True))
     user = projects_and_users.create_user(there.identity, SETUP, NewUser(name, "open-sesame"))
-    roles.give(there.identity, SETUP, Holder(user.id), leases.project_id, "member")
+    roles.assign(there.identity, SETUP, Holder(user.id), leases.project_id, "member")
     folder = tmp_path_factory.mktemp("tenant")
     entry = yaml.safe_load((there.home / "clouds.yaml").read_text())["clouds"]["climate-demo"]
     entry["auth"] |= {"username": name, "password": "open-sesame", "project_name": name}

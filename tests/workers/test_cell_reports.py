@@ -68,7 +68,7 @@ class Tree:
 
         def done() -> bool:
             for _, server_id in task_worker.unfinished(self.leaf, wait=0, again=0):
-                task_worker.carry_out(self.leaf, server_id)
+                task_worker.run_task(self.leaf, server_id)
             return all(self.agree(server_id) and not self.is_busy(server_id) for server_id in server_ids)
 
         await_so(done, PATIENCE, "the top to agree with the leaf")
@@ -165,7 +165,7 @@ def test_changes_while_no_cells_process_runs_are_reported_by_the_next(tree: Tree
     stack = tree.stacks["leaf"]
     stack.stop()
     actions.request_task(tree.leaf, server.id, STOP)
-    task_worker.carry_out(tree.leaf, server.id)
+    task_worker.run_task(tree.leaf, server.id)
     found = tree.at_top(server.id)
     assert found is not None
     assert found.status == "ACTIVE"

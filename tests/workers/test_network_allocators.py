@@ -138,7 +138,7 @@ def _furnish(office: Office) -> None:
         flavors.insert(conn, TINY)
         wanted = CreationRequest("one", networks.IPv4Network("10.0.0.0/29"))
         office.network_id = networks.create(conn, compute.network, wanted, "flat_dhcp")[0].id
-        pool = floating_ips.make_pool(conn, "public", networks.IPv4Network("172.24.4.0/28"))
+        pool = floating_ips.create_pool(conn, "public", networks.IPv4Network("172.24.4.0/28"))
         floating_ips.add(conn, pool, networks.IPv4Network("172.24.4.0/28")[3], networks.IPv4Network("172.24.4.0/28")[5])
 
 
@@ -155,12 +155,12 @@ def test_the_manager_of_another_package_serves_from_another_process(office: Offi
             now = compute.now(conn)
             held = floating_ips.allocate(conn, "demo", floating_ips.pool(conn, None, "public"), now)
             target = floating_ips.fixed(conn, "demo", address="10.0.0.6")
-            floating_ips.associate(conn, held, target, now, compute.tell_network)
+            floating_ips.associate(conn, held, target, now, compute.network_notifier)
         office.told()
         assert office.books()["floating"] == {held.address: "10.0.0.6"}
         assert sorted(office.books()[office.network_id]) == ["10.0.0.5", "10.0.0.6"]
         actions.request_task(compute, servers[0].id, DELETE)
-        task_worker.carry_out(compute, servers[0].id)
+        task_worker.run_task(compute, servers[0].id)
         office.told()
         assert sorted(office.books()[office.network_id]) == ["10.0.0.5"]
 

@@ -105,7 +105,7 @@ def give_node(desk: WorkerContext) -> None:
 
 
 def served(desk: WorkerContext) -> set[str]:
-    return set(desk.deployment.compute.wires.on(None).standing().served)
+    return set(desk.deployment.compute.network_drivers.on(None).standing().served)
 
 
 def test_hosts_are_rung_for_once_for_all_that_has_changed(desks: dict[str, WorkerContext], poller: Poller) -> None:
@@ -256,7 +256,7 @@ def test_a_host_is_tended_by_one_process_at_a_time_and_others_meanwhile(desks: d
 
 def test_two_processes_of_one_host_do_not_meet(desks: dict[str, WorkerContext]) -> None:
     desk = desks[ONE]
-    wire = desk.deployment.compute.wires.on(None)
+    wire = desk.deployment.compute.network_drivers.on(None)
     inside, together, start = [0], [0], Barrier(2)
 
     def look(verb: str) -> None:

@@ -83,11 +83,11 @@ def test_a_lock_that_was_given_back_cannot_be_renewed(engine: Engine) -> None:
     with engine.begin() as conn:
         token = locks.take(conn, "pools", "first", life)
         assert token is not None
-        locks.give_back(conn, "pools", token)
+        locks.release(conn, "pools", token)
         assert not locks.renew(conn, "pools", token, life)
         later = locks.take(conn, "pools", "second", life)
         assert later is not None
-        locks.give_back(conn, "pools", token)
+        locks.release(conn, "pools", token)
         assert locks.renew(conn, "pools", later, life), "an old token gives nothing back"
 
 
@@ -147,7 +147,7 @@ def taken_over(engine: Engine) -> Iterator[rounds.RoundLock]:
 
     await_so(take, 60, "the lock to expire")
     yield lock
-    lock.give_back()
+    lock.release()
 
 
 def test_without_a_database_there_are_none() -> None:

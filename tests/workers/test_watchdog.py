@@ -34,7 +34,7 @@ def test_a_worker_shows_life_now_and_then_while_the_broker_answers() -> None:
     life = Heartbeat(lambda: shows.append("recorder"), lambda: next(answers), lambda: next(moments))
     seen = []
     for _ in range(4):
-        life.look()
+        life.beat()
         seen.append(len(shows))
     assert seen == [0, 1, 1, 2]
 
@@ -52,4 +52,4 @@ def test_a_database_that_is_away_ends_no_watch() -> None:
     life = Heartbeat(
         recorder(Settings(database_url="postgresql:///nowhere?host=/nonexistent"), ["events"]), lambda: True
     )
-    life.look()
+    life.beat()

@@ -25,14 +25,14 @@ def show(server_id: str) -> Body:
 @blueprint.post("/servers/<server_id>/metadata")
 def add(server_id: str) -> Body:
     """Create or update keys of the metadata of a server."""
-    given = _given()
+    given = _requested_metadata()
     return _changed(server_id, lambda there: {**there, **given})
 
 
 @blueprint.put("/servers/<server_id>/metadata")
 def replace(server_id: str) -> Body:
     """Replace the whole metadata of a server."""
-    given = _given()
+    given = _requested_metadata()
     return _changed(server_id, lambda there: given)
 
 
@@ -59,7 +59,7 @@ def drop_key(server_id: str, key: str) -> tuple[str, int]:
     return "", 204
 
 
-def _given() -> dict[str, str]:
+def _requested_metadata() -> dict[str, str]:
     validation.may_write()
     metadata: dict[str, str] = METADATA.read(read_object())["metadata"]
     return metadata

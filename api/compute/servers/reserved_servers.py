@@ -20,7 +20,7 @@ def explained(server_id: str, refusal: Conflict) -> Conflict:
     return Conflict(f"{refusal}: lease {lease.id} starts it at {start:%Y-%m-%d %H:%M:%S} UTC")
 
 
-def give_up(server_id: str) -> None:
+def end_reservation(server_id: str) -> None:
     """End the lease of a reserved server before the server is deleted.
 
     Raises Conflict if the server is locked against the caller, and Busy while the lease starts it.
@@ -29,4 +29,4 @@ def give_up(server_id: str) -> None:
     if server.status == RESERVED:
         # Check before the lease ends, because its end is committed separately.
         actions.check_lock(server, validation.own_project())
-        lease_servers.give_up(climate(), caller(), server.id)
+        lease_servers.end_reservation(climate(), caller(), server.id)

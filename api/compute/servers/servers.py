@@ -148,7 +148,7 @@ def describe(server_id: str) -> Body:
 def delete(server_id: str) -> tuple[str, int]:
     """Delete a server, which is listed until that is done.  The lease of a reserved server ends with it."""
     validation.may_write()
-    reserved_servers.give_up(server_id)
+    reserved_servers.end_reservation(server_id)
     server_operations.request_task(compute(), who(server_id), DELETE)
     return "", 204
 

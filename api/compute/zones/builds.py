@@ -55,7 +55,7 @@ def boot() -> Body:
 def for_parent(build_id: str) -> Body:
     """List the servers of a parent zone's build in this zone, with their projects there."""
     validation.may_administer()
-    made = builds.made_for_parent(compute(), build_id, caller().project_id)
+    made = builds.servers_for_parent(compute(), build_id, caller().project_id)
     return {
         "servers": [
             {

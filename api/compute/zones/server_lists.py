@@ -30,7 +30,7 @@ def joined(local: list[Body], links: Body, page: Page, *, is_local_marker: bool)
     """
     if links or not is_recursive():
         return {"servers": local} | links
-    result = listing.gather(compute(), _request(), _wanted())
+    result = listing.gather(compute(), _request(), _query())
     below = result.servers
     if page.marker is not None and not is_local_marker:
         below = _after(below, page.marker)
@@ -53,7 +53,7 @@ def _silent(gathered: ChildServers) -> Body:
     return {"unreachable_zones": [{"id": zone.id, "api_url": zone.api_url} for zone in gathered.silent]}
 
 
-def _wanted() -> ServerFilter:
+def _query() -> ServerFilter:
     build_id = request.args.get("reservation_id")
     if not caller().is_admin:
         return ServerFilter(caller().project_id, build_id)
@@ -66,7 +66,7 @@ def _wanted() -> ServerFilter:
 
 def _request() -> ChildRequest:
     query = {key: value for key, value in request.args.items() if key not in NOT_PASSED_ON}
-    if _wanted().project_id is None:
+    if _query().project_id is None:
         query["all_tenants"] = "1"
     path = "/servers/detail" if request.path.endswith("/detail") else "/servers"
     return ChildRequest(

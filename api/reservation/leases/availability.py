@@ -55,7 +55,7 @@ def find_times(query: Read, body: Read) -> ResponseReturnValue:
     Each offer can be held by its id until it expires.  Without offers, `binding` names the limit that binds,
     and `alternatives` are offers for less.
     """
-    inquiry = search.prepare(climate(), caller(), _wanted(body))
+    inquiry = search.prepare(climate(), caller(), _search_request(body))
     found = search.find(inquiry)
     reason = None if found.offers else reasons.explain(inquiry, found)
     return {
@@ -66,7 +66,7 @@ def find_times(query: Read, body: Read) -> ResponseReturnValue:
     }
 
 
-def _wanted(body: Read) -> SearchRequest:
+def _search_request(body: Read) -> SearchRequest:
     earliest = present(climate()) if body["earliest"] == NOW else body["earliest"]
     mode, length = Mode(body["mode"]), body["duration"]
     usual = earliest + (length if mode is Mode.AT else max(USUAL, 2 * length))

@@ -85,9 +85,9 @@ def create_lease(query: Read, headers: Read, body: Read) -> ResponseReturnValue:
     A dry run answers 200 instead of 201.
     """
     if body["hold"] is not None:
-        return _made_of_hold(query, headers, body)
+        return _create_of_hold(query, headers, body)
     if body["repeat"] is not None:
-        return _made_as_series(query, headers, body)
+        return _create_series(query, headers, body)
     order = order_from_body.order(body)
     if body["wait"] is None:
         made = tree_leases.create(over_the_tree(), caller(), order, key_of(headers), dry_run=query["dry_run"])
@@ -98,7 +98,7 @@ def create_lease(query: Read, headers: Read, body: Read) -> ResponseReturnValue:
     return {"lease": _body(made)}, 200 if query["dry_run"] else 201, tag(made.version)
 
 
-def _made_of_hold(query: Read, headers: Read, body: Read) -> ResponseReturnValue:
+def _create_of_hold(query: Read, headers: Read, body: Read) -> ResponseReturnValue:
     if query["dry_run"]:
         raise InvalidInput("dry_run cannot be used with hold: what is held is free for this lease")
     details = Details(body["name"], body["before_end_date"], order_from_body.events(body))
@@ -107,7 +107,7 @@ def _made_of_hold(query: Read, headers: Read, body: Read) -> ResponseReturnValue
     return {"lease": lease_body(made)}, 201, tag(made.version)
 
 
-def _made_as_series(query: Read, headers: Read, body: Read) -> ResponseReturnValue:
+def _create_series(query: Read, headers: Read, body: Read) -> ResponseReturnValue:
     """Create a series as `POST /series` does, and answer with its first lease too."""
     wanted, is_dry = order_from_body.series(body), query["dry_run"]
     made = create.create(climate(), caller(), wanted, key_of(headers), dry_run=is_dry)

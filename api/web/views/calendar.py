@@ -57,7 +57,7 @@ def data() -> ResponseReturnValue:
 @page("GET", "/calendar/table", "leases:get")
 def table() -> ResponseReturnValue:
     """Show the calendar as a table, which needs no script."""
-    wanted = _wanted()
+    wanted = _window()
     shown = timeline.read(climate(), caller(), wanted)
     following = shown.cursor + len(shown.rows)
     start, length = shown.period.start, shown.period.end - shown.period.start
@@ -125,7 +125,7 @@ def _query(schema: Strict) -> Read:
     return known
 
 
-def _wanted() -> TimelineWindow:
+def _window() -> TimelineWindow:
     """Return the part of the calendar that the address of a page names; whatever it misspells is as usual."""
     given = request.args
     try:

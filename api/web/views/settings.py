@@ -130,7 +130,7 @@ def sign_out_everywhere() -> ResponseReturnValue:
     """End all sessions of the user, and revoke the user's tokens."""
     _only_bundled("Tokens")
     page_sign_in.sign_out(identity(), sessions.token(), everywhere=True)
-    sessions.leave()
+    sessions.sign_out()
     flash("You are signed out everywhere.")
     return redirect(SIGN_IN, 303)
 

@@ -40,7 +40,7 @@ def sign_in() -> ResponseReturnValue:
 def sign_out() -> ResponseReturnValue:
     """Revoke the token of the session, and forget it."""
     page_sign_in.sign_out(identity(), sessions.token())
-    sessions.leave()
+    sessions.sign_out()
     flash("You are signed out.")
     return redirect(SIGN_IN, 303)
 

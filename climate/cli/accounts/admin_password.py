@@ -37,10 +37,10 @@ def reset(password_prompt: bool, password_file: str | None) -> None:
     if given is None:
         click.echo(password)
     session.say(f"the password of user admin is reset, and also in {settings.home / 'admin-password'}")
-    say_written(settings, address)
+    print_written(settings, address)
 
 
-def say_written(settings: Settings, address: str) -> None:
+def print_written(settings: Settings, address: str) -> None:
     """Print the path and the address of a clouds.yaml that was written."""
     session = current()
     session.say(f"{settings.home / 'clouds.yaml'} is written for {address}")

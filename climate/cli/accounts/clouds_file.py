@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import click
 
-from climate.cli.accounts.admin_password import check_home, say_written
+from climate.cli.accounts.admin_password import check_home, print_written
 from climate.cli.connection import clouds
 from climate.cli.connection.session import current
 from climate.cli.errors import ERROR, Failure
@@ -54,7 +54,7 @@ def write(url: str | None) -> None:
     )
     if troubles:
         raise Failure("; ".join(troubles), ERROR, "`climate admin-password reset` sets a password, and writes the file")
-    say_written(session.settings, address)
+    print_written(session.settings, address)
 
 
 def _row(name: object, entry: Mapping[str, object], file: str) -> dict[str, object]:

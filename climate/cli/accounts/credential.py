@@ -9,7 +9,7 @@ from climate.cli.accounts import identity_requests
 from climate.cli.connection.client import Client
 from climate.cli.connection.session import current
 from climate.cli.dates import Moment, MomentType, wire
-from climate.cli.options import listed, shown
+from climate.cli.options import listed, output_options
 
 if TYPE_CHECKING:
     from climate.cli.answers.accounts import Credential
@@ -31,7 +31,7 @@ def group() -> None:
 @click.option("--expiration", type=MomentType(), help="Time at which it expires; by default it does not.")
 @click.option("--description", help="Description of the credential.")
 @click.option("--unrestricted", is_flag=True, help="It may create and delete further credentials.")
-@shown
+@output_options
 def create(name: str, roles: tuple[str, ...], expiration: Moment | None, **options: str | bool | None) -> None:
     """Create a credential for you in the project of the cloud; its secret is shown once."""
     session = current()
@@ -41,7 +41,7 @@ def create(name: str, roles: tuple[str, ...], expiration: Moment | None, **optio
         body["roles"] = [{"id": identity_requests.find(client, "role", role)["id"]} for role in roles]
     if expiration:
         body["expires_at"] = wire(expiration.when(client.now()))
-    made: Credential = identity_requests.ask(client, "POST", _path(client), json={KEY: body})[KEY]
+    made: Credential = identity_requests.send(client, "POST", _path(client), json={KEY: body})[KEY]
     row = _row(made)
     session.show({"id": row["id"], "secret": made.get("secret"), **row})
     session.say("the secret is shown this once")
@@ -57,7 +57,7 @@ def list_() -> None:
 
 @group.command("show")
 @click.argument("credential")
-@shown
+@output_options
 def show(credential: str) -> None:
     """Show one of your credentials by its id or its name, without its secret."""
     session = current()
@@ -70,11 +70,11 @@ def delete(credentials: tuple[str, ...]) -> None:
     """Delete credentials, and revoke the tokens that were issued with them."""
     client = current().client
     for one in [_one(client, credential) for credential in credentials]:
-        identity_requests.ask(client, "DELETE", f"{_path(client)}/{lookup.part(one['id'])}")
+        identity_requests.send(client, "DELETE", f"{_path(client)}/{lookup.part(one['id'])}")
 
 
 def _listing(client: Client) -> "list[Credential]":
-    known: list[Credential] = identity_requests.ask(client, "GET", _path(client))[f"{KEY}s"]
+    known: list[Credential] = identity_requests.send(client, "GET", _path(client))[f"{KEY}s"]
     return known
 
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from climate.cli.answers.accounts import Account
 
 
-def ask(client: Client, method: str, path: str, **sent: Unpack[Sent]) -> Json:
+def send(client: Client, method: str, path: str, **sent: Unpack[Sent]) -> Json:
     """Return the JSON object in the answer of Identity; {} if the answer is empty."""
     return client.body(client.request(method, f"{client.identity}{path}", **sent))
 
@@ -21,7 +21,7 @@ def ask(client: Client, method: str, path: str, **sent: Unpack[Sent]) -> Json:
 def listing(client: Client, noun: str) -> "list[Account]":
     """Return all users, projects or roles that the caller may see: of projects, the own ones or all."""
     place = "" if noun != "project" or _reads_all(client) else "/auth"
-    return list(ask(client, "GET", f"{place}/{noun}s")[f"{noun}s"])
+    return list(send(client, "GET", f"{place}/{noun}s")[f"{noun}s"])
 
 
 def _reads_all(client: Client) -> bool:
@@ -39,7 +39,7 @@ def find_user(client: Client, wanted: str) -> "Account":
     """Return a user by its id or name; callers find themselves without the list, which administrators may see."""
     own = client.token.body.get("user")
     if own and wanted in (own.get("id"), own.get("name")):
-        found: Account = ask(client, "GET", f"/users/{lookup.part(own['id'])}")["user"]
+        found: Account = send(client, "GET", f"/users/{lookup.part(own['id'])}")["user"]
         return found
     return find(client, "user", wanted)
 
@@ -49,7 +49,7 @@ def own_id(client: Client) -> str:
     return str(client.token.body["user"]["id"])
 
 
-def given(values: Mapping[str, object]) -> dict[str, object]:
+def given_options(values: Mapping[str, object]) -> dict[str, object]:
     """Return the values of the options that were given; a usage error if there are none."""
     changes = {name: value for name, value in values.items() if value is not None}
     if not changes:

@@ -42,7 +42,7 @@ def generated() -> str:
     return "".join(secrets.choice(string.ascii_letters + string.digits) for _ in range(LENGTH))
 
 
-def say_once() -> None:
+def print_once_hint() -> None:
     """Print that a generated password is not shown again."""
     current().say("the password is shown this once; it is stored nowhere in clear")
 

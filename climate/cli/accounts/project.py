@@ -7,7 +7,7 @@ import click
 from climate.cli import lookup
 from climate.cli.accounts import identity_requests
 from climate.cli.connection.session import current
-from climate.cli.options import listed, shown
+from climate.cli.options import listed, output_options
 
 COLUMNS = ("id", "name", "enabled", "description")
 
@@ -21,11 +21,11 @@ def group() -> None:
 @click.argument("name")
 @click.option("--description", help="Description of the project.")
 @click.option("--enable/--disable", "enabled", default=None, help="State; users of a disabled project get no token.")
-@shown
+@output_options
 def create(name: str, **options: str | bool | None) -> None:
     """Create a project (administrator)."""
     body = {"name": name, **{key: value for key, value in options.items() if value is not None}}
-    _show(identity_requests.ask(current().client, "POST", "/projects", json={"project": body})["project"])
+    _show(identity_requests.send(current().client, "POST", "/projects", json={"project": body})["project"])
 
 
 @group.command("list")
@@ -38,7 +38,7 @@ def list_() -> None:
 
 @group.command("show")
 @click.argument("project")
-@shown
+@output_options
 def show(project: str) -> None:
     """Show a project by its id or its name."""
     _show(identity_requests.find(current().client, "project", project))
@@ -49,13 +49,13 @@ def show(project: str) -> None:
 @click.option("--name", help="New name.")
 @click.option("--description", help="New description.")
 @click.option("--enable/--disable", "enabled", default=None, help="State; --disable revokes the tokens of the project.")
-@shown
+@output_options
 def set_(project: str, **options: str | bool | None) -> None:
     """Update a project (administrator)."""
-    changes = identity_requests.given(options)
+    changes = identity_requests.given_options(options)
     client = current().client
     path = f"/projects/{lookup.part(identity_requests.find(client, 'project', project)['id'])}"
-    _show(identity_requests.ask(client, "PATCH", path, json={"project": changes})["project"])
+    _show(identity_requests.send(client, "PATCH", path, json={"project": changes})["project"])
 
 
 @group.command("delete")
@@ -64,7 +64,7 @@ def delete(projects: tuple[str, ...]) -> None:
     """Delete projects that have no resources, with their roles and application credentials (administrator)."""
     client = current().client
     for project_id in [identity_requests.find(client, "project", project)["id"] for project in projects]:
-        identity_requests.ask(client, "DELETE", f"/projects/{lookup.part(project_id)}")
+        identity_requests.send(client, "DELETE", f"/projects/{lookup.part(project_id)}")
 
 
 def _show(project: Mapping[str, object]) -> None:

@@ -9,7 +9,7 @@ from climate.cli import lookup
 from climate.cli.accounts import identity_requests
 from climate.cli.connection.client import Client
 from climate.cli.connection.session import current
-from climate.cli.options import listed, shown
+from climate.cli.options import listed, output_options
 
 if TYPE_CHECKING:
     from climate.cli.answers.accounts import RoleAssignment
@@ -39,7 +39,7 @@ def list_() -> None:
 
 @group.command("show")
 @click.argument("role")
-@shown
+@output_options
 def show(role: str) -> None:
     """Show a role by its id or its name."""
     session = current()
@@ -53,7 +53,7 @@ def show(role: str) -> None:
 def add(role: str, user: str, project: str) -> None:
     """Assign a role in a project to a user (administrator)."""
     client = current().client
-    identity_requests.ask(client, "PUT", _path(client, role, user, project))
+    identity_requests.send(client, "PUT", _path(client, role, user, project))
 
 
 @group.command("remove")
@@ -62,7 +62,7 @@ def add(role: str, user: str, project: str) -> None:
 def remove(role: str, user: str, project: str) -> None:
     """Remove a role in a project from a user, and revoke the user's tokens for that project (administrator)."""
     client = current().client
-    identity_requests.ask(client, "DELETE", _path(client, role, user, project))
+    identity_requests.send(client, "DELETE", _path(client, role, user, project))
 
 
 @group.group("assignment")
@@ -86,7 +86,7 @@ def list_assignments(user: str | None, project: str | None, role: str | None) ->
         query["scope.project.id"] = identity_requests.find(client, "project", project)["id"]
     if role:
         query["role.id"] = identity_requests.find(client, "role", role)["id"]
-    rows: list[RoleAssignment] = identity_requests.ask(client, "GET", "/role_assignments", params=query)[
+    rows: list[RoleAssignment] = identity_requests.send(client, "GET", "/role_assignments", params=query)[
         "role_assignments"
     ]
     session.show_all([_flat(row) for row in rows], ("user", "project", "role"))

@@ -8,7 +8,7 @@ from climate.cli import lookup
 from climate.cli.accounts import identity_requests, password_options
 from climate.cli.connection.client import Client
 from climate.cli.connection.session import current
-from climate.cli.options import listed, shown
+from climate.cli.options import listed, output_options
 
 COLUMNS = ("id", "name", "enabled", "email", "description", "default_project_id")
 
@@ -27,7 +27,7 @@ def group() -> None:
 @click.option("--enable/--disable", "enabled", default=None, help="State; a disabled user gets no token.")
 @click.option("--no-password", is_flag=True, help="No password: the user cannot sign in before it is set.")
 @password_options.password_options
-@shown
+@output_options
 def create(
     name: str,
     project: str | None,
@@ -47,8 +47,10 @@ def create(
     role_id = _id_of(client, "role", role)
     password = password_options.chosen(password_prompt, password_file)
     new = None if password or no_password else password_options.generated()
-    body = identity_requests.given({"name": name, **options, "default_project_id": place, "password": password or new})
-    user = identity_requests.ask(client, "POST", "/users", json={"user": body})["user"]
+    body = identity_requests.given_options(
+        {"name": name, **options, "default_project_id": place, "password": password or new}
+    )
+    user = identity_requests.send(client, "POST", "/users", json={"user": body})["user"]
     if role_id:
         _assign(client, user["id"], str(place), role_id)
     _show(user, new)
@@ -64,7 +66,7 @@ def list_(project: str | None) -> None:
     if project:
         place = identity_requests.find(session.client, "project", project)["id"]
         query = {"scope.project.id": place}
-        rows = identity_requests.ask(session.client, "GET", "/role_assignments", params=query)["role_assignments"]
+        rows = identity_requests.send(session.client, "GET", "/role_assignments", params=query)["role_assignments"]
         there = {row.get("user", {}).get("id") for row in rows}
         users = [user for user in users if user["id"] in there]
     session.show_all(users, COLUMNS)
@@ -72,7 +74,7 @@ def list_(project: str | None) -> None:
 
 @group.command("show")
 @click.argument("user")
-@shown
+@output_options
 def show(user: str) -> None:
     """Show a user by its id or its name; other users than administrators see themselves only."""
     _show(identity_requests.find_user(current().client, user))
@@ -87,7 +89,7 @@ def show(user: str) -> None:
 @click.option("--enable/--disable", "enabled", default=None, help="State; --disable revokes the tokens of the user.")
 @click.option("--generate-password", is_flag=True, help="Set a random password, and show it once.")
 @password_options.password_options
-@shown
+@output_options
 def set_(
     user: str,
     project: str | None,
@@ -102,12 +104,12 @@ def set_(
     new = password_options.generated() if generate_password else None
     password = new or password_options.chosen(password_prompt, password_file)
     changes: Mapping[str, object] = {**options, "password": password, "default_project_id": project}
-    body = identity_requests.given(changes)
+    body = identity_requests.given_options(changes)
     client = current().client
     if project:
         body["default_project_id"] = identity_requests.find(client, "project", project)["id"]
     path = f"/users/{lookup.part(identity_requests.find_user(client, user)['id'])}"
-    _show(identity_requests.ask(client, "PATCH", path, json={"user": body})["user"], new)
+    _show(identity_requests.send(client, "PATCH", path, json={"user": body})["user"], new)
 
 
 @group.command("delete")
@@ -116,7 +118,7 @@ def delete(users: tuple[str, ...]) -> None:
     """Delete users; what they created stays with their projects (administrator)."""
     client = current().client
     for user_id in [identity_requests.find_user(client, user)["id"] for user in users]:
-        identity_requests.ask(client, "DELETE", f"/users/{lookup.part(user_id)}")
+        identity_requests.send(client, "DELETE", f"/users/{lookup.part(user_id)}")
 
 
 def _id_of(client: Client, noun: str, wanted: str | None) -> str | None:
@@ -126,7 +128,7 @@ def _id_of(client: Client, noun: str, wanted: str | None) -> str | None:
 
 def _assign(client: Client, user_id: str, project_id: str, role_id: str) -> None:
     parts = [lookup.part(one) for one in (project_id, user_id, role_id)]
-    identity_requests.ask(client, "PUT", "/projects/{}/users/{}/roles/{}".format(*parts))
+    identity_requests.send(client, "PUT", "/projects/{}/users/{}/roles/{}".format(*parts))
 
 
 def _show(user: Mapping[str, object], password: str | None = None) -> None:
@@ -134,4 +136,4 @@ def _show(user: Mapping[str, object], password: str | None = None) -> None:
     more = {} if password is None else {"password": password}
     current().show({**{name: user.get(name) for name in COLUMNS}, **more})
     if password is not None:
-        password_options.say_once()
+        password_options.print_once_hint()

@@ -79,7 +79,7 @@ class Session:
         return not self.environ.get("NO_COLOR") and self.environ.get("TERM") != "dumb"
 
     @cached_property
-    def look(self) -> "Look":
+    def table_style(self) -> "Look":
         """Return the appearance of tables: the width of the terminal or of COLUMNS, and no limit in a pipe."""
         from climate.cli.tables import Look
 
@@ -101,12 +101,12 @@ class Session:
 
         rows = list(rows)
         columns = self.columns or (() if self.form in ("json", "yaml") else _present(default, rows))
-        whole = bool(self.columns) or self.long or self.look.width is None
-        click.echo(output.records(rows, self.form, columns, self.sort, self.look, whole), nl=False)
+        whole = bool(self.columns) or self.long or self.table_style.width is None
+        click.echo(output.records(rows, self.form, columns, self.sort, self.table_style, whole), nl=False)
         if self.form == "table" and not rows:
             self.say(empty(click.get_current_context().command_path))
         elif self.form == "table" and not whole and sys.stdout.isatty():
-            self._mention(output.without_room(rows, columns, self.look))
+            self._mention(output.without_room(rows, columns, self.table_style))
 
     def _mention(self, names: Sequence[str]) -> None:
         if names:
@@ -116,7 +116,7 @@ class Session:
         """Print one record."""
         from climate.cli import output
 
-        click.echo(output.record(row, self.form, self.columns, self.look), nl=False)
+        click.echo(output.record(row, self.form, self.columns, self.table_style), nl=False)
 
     def say(self, text: str) -> None:
         """Print a message to stderr; names in it may be of others."""

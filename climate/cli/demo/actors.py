@@ -126,7 +126,7 @@ class Play:
         listed = self.admin.json("compute", "GET", "/os-aggregates")["aggregates"]
         return {str(one["name"]): frozenset(one["hosts"]) for one in listed}
 
-    def held(self, lease_id: str) -> "Sequence[HostAllocation]":
+    def hosts_of(self, lease_id: str) -> "Sequence[HostAllocation]":
         """Return the hosts of a lease."""
         query = {"lease_id": lease_id}
         listed: list[HostAllocation] = self.admin.json("reservation", "GET", "/os-hosts/allocations", params=query)[

@@ -53,7 +53,7 @@ def settle(top: Deployment) -> None:
     missing = wanted
     for _ in range(int(SETTLE_SECONDS / 0.5)):
         with client(top) as api:
-            missing = wanted - set(_heard(api.json("compute", "GET", "/os-cells/detail")["cells"]))
+            missing = wanted - set(_reported(api.json("compute", "GET", "/os-cells/detail")["cells"]))
         if not missing:
             return
         pause.wait(0.5)
@@ -64,12 +64,12 @@ def settle(top: Deployment) -> None:
     )
 
 
-def _heard(cells: "Sequence[ListedCell]") -> Iterator[str]:
+def _reported(cells: "Sequence[ListedCell]") -> Iterator[str]:
     """Return the cells that have reported, with those below them."""
     for cell in cells:
         if cell.get("state") == "up":
             yield str(cell["name"])
-        yield from _heard(cell.get("children") or ())
+        yield from _reported(cell.get("children") or ())
 
 
 def _settings(environ: Mapping[str, str], cell: Deployment) -> Settings:

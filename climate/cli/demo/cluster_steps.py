@@ -57,7 +57,7 @@ class ClusterPlay(Play):
                 result[server_id].append(number)
         return {one: sorted(numbers) for one, numbers in result.items()}
 
-    def seen(self) -> set[tuple[str, str]]:
+    def server_statuses(self) -> set[tuple[str, str]]:
         """Return the statuses of the servers, and their nodes."""
         shown = [self.server_now(one, self.admin) for one in self.servers]
         return {(status(one), lease_steps.node_of(one)) for one in shown}
@@ -131,18 +131,18 @@ def servers_are_on_both(play: ClusterPlay) -> str:
         play.disk(server_id).write_text(f"{WORD}: {server_id}", encoding="ascii")
     there = sorted(play.members().values())
     require(there == [FAR] * 2 + [NEAR] * 2, f"they are on {', '.join(there)}")
-    require(play.seen() == {("ACTIVE", NODE)}, f"they are seen as {sorted(play.seen())}")
+    require(play.server_statuses() == {("ACTIVE", NODE)}, f"they are seen as {sorted(play.server_statuses())}")
     return f"{SERVERS} servers on {NODE}: two on {NEAR}, two on {FAR}"
 
 
 def member_fails(play: ClusterPlay) -> str:
     """The service of a member is killed: its servers run on the other one, with their disks, ACTIVE all the time"""
     gone = {one for one, member in play.members().items() if member == FAR}
-    before, seen = play.processes(), play.seen()
+    before, seen = play.processes(), play.server_statuses()
     play.rack.kill()
 
     def look() -> list[str]:
-        seen.update(play.seen())
+        seen.update(play.server_statuses())
         return sorted(set(play.members().values()))
 
     play.until(f"the servers of {FAR} to be on {NEAR}", look, lambda now: now == [NEAR], PATIENCE)
@@ -192,7 +192,7 @@ def member_joins(play: ClusterPlay) -> str:
     result = play.until("servers to move", play.members, lambda now: SPARE in now.values(), PATIENCE)
     there = [member for member in result.values() if member == SPARE]
     require(play.processes() == before, f"the processes are {play.processes()}")
-    require(play.seen() == {("ACTIVE", NODE)}, f"they are seen as {sorted(play.seen())}")
+    require(play.server_statuses() == {("ACTIVE", NODE)}, f"they are seen as {sorted(play.server_statuses())}")
     return f"{NODE} has {memory} MB, {len(there)} of {SERVERS} servers are on {SPARE}, as the processes that they were"
 
 

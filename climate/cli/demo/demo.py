@@ -140,7 +140,7 @@ def _perform_on_a_cluster(environ: Mapping[str, str], shown: Screen) -> int:
         stack, rack, ground = there
         with play_on(stack, shown) as play:
             acted = cluster_steps.ClusterPlay(stack, shown, play.admin, play.member, rack=rack, ground=ground)
-            verified = _go_through(acted, cluster_steps.STEPS)
+            verified = _run_steps(acted, cluster_steps.STEPS)
             if verified == len(cluster_steps.STEPS):
                 cleanup.clear(acted)
         shown.waiting("the stack to stop")
@@ -149,10 +149,10 @@ def _perform_on_a_cluster(environ: Mapping[str, str], shown: Screen) -> int:
 
 def perform(play: Play, steps: tuple[Step, ...] = STEPS) -> int:
     """Run the steps until one is not verified; return the number of verified steps."""
-    return _go_through(play, steps)
+    return _run_steps(play, steps)
 
 
-def _go_through(play: P, steps: tuple[Callable[[P], str], ...]) -> int:
+def _run_steps(play: P, steps: tuple[Callable[[P], str], ...]) -> int:
     for number, step in enumerate(steps):
         if not _verified(play.screen, step, play):
             return number

@@ -44,7 +44,7 @@ def sleeping_host_is_promised(play: Play) -> str:
         "reservations": [{**reservation, "resource_properties": REQUIREMENTS, "on_end": "recycle"}],
     }
     play.night = play.member.json("reservation", "POST", "/leases", json=body)["lease"]
-    numbers = {str(one["resource_id"]) for one in play.held(play.night["id"])}
+    numbers = {str(one["resource_id"]) for one in play.hosts_of(play.night["id"])}
     require(numbers == {str(play.hosts[HOST]["id"])}, f"hosts {sorted(numbers)} are held")
     call = next((one for one in play.night["events"] if one["event_type"] == "prepare_lease"), None)
     if call is None:

@@ -44,7 +44,7 @@ def lease_is_promised(play: Play) -> str:
     again = play.lease_now(play.lease["id"])
     require(again["status"] == "PENDING", f"the lease is {again['status']}")
     require(read(again["start_date"]) == start, f"it starts at {again['start_date']}")
-    numbers = {str(one["resource_id"]) for one in play.held(play.lease["id"])}
+    numbers = {str(one["resource_id"]) for one in play.hosts_of(play.lease["id"])}
     play.lent = frozenset(name for name, host in play.hosts.items() if str(host["id"]) in numbers)
     require(len(play.lent) == 2, f"hosts {sorted(numbers)} are held")
     for name in play.lent:

@@ -80,8 +80,8 @@ def visitor_comes(play: Play) -> str:
     """Somebody from another project can sign in"""
     name, password = f"{MARK}visitor-{uuid4().hex[:8]}", token_urlsafe(18)
     known = play.admin.json("identity", "GET", "/projects", params={"name": VISITORS})["projects"]
-    project = str(known[0]["id"]) if known else _make(play, "project", {"name": VISITORS})
-    user = _make(play, "user", {"name": name, "password": password, "default_project_id": project})
+    project = str(known[0]["id"]) if known else _create(play, "project", {"name": VISITORS})
+    user = _create(play, "user", {"name": name, "password": password, "default_project_id": project})
     roles = play.admin.json("identity", "GET", "/roles", params={"name": "member"})["roles"]
     member = next((role["id"] for role in roles if role["name"] == "member"), None)
     if member is None:
@@ -95,5 +95,5 @@ def visitor_comes(play: Play) -> str:
     return f"{name}, a member of project {VISITORS}, who may use that size as well"
 
 
-def _make(play: Play, noun: str, wanted: Mapping[str, object]) -> str:
+def _create(play: Play, noun: str, wanted: Mapping[str, object]) -> str:
     return str(play.admin.json("identity", "POST", f"/{noun}s", json={noun: wanted})[noun]["id"])

@@ -8,7 +8,7 @@ from climate.cli import lookup
 from climate.cli.connection.session import Session, current
 from climate.cli.dates import Moment, MomentType, wire
 from climate.cli.errors import NOT_ALLOWED, Failure
-from climate.cli.options import PairType, dry, dry_run, listed, shown
+from climate.cli.options import PairType, dry, dry_run, listed, output_options
 
 if TYPE_CHECKING:
     from climate.cli.answers.hosts import HostAllocation, HostProperty
@@ -26,7 +26,7 @@ def group() -> None:
 @click.option("--extra", type=PairType(), multiple=True, metavar="KEY=VALUE", help="An extra capability; repeatable.")
 @click.option("--drain", is_flag=True, help="Accept a host with servers; it joins the pool when the last one is gone.")
 @dry_run
-@shown
+@output_options
 def create(name: str, extra: tuple[tuple[str, str], ...], drain: bool, dry_run: bool) -> None:
     """Register a hypervisor of the cloud, by its name or id, in the reservation pool."""
     session = current()
@@ -47,7 +47,7 @@ def list_() -> None:
 @group.command("show")
 @click.argument("host")
 @click.option("--at", type=MomentType(), help="Show the extra capabilities at this time.")
-@shown
+@output_options
 def show(host: str, at: Moment | None) -> None:
     """Show a host, by its number or its hypervisor host name."""
     session = current()
@@ -62,7 +62,7 @@ def show(host: str, at: Moment | None) -> None:
 @click.argument("host")
 @click.option("--extra", type=PairType(), multiple=True, required=True, metavar="KEY=VALUE", help="Repeatable.")
 @dry_run
-@shown
+@output_options
 def set_(host: str, extra: tuple[tuple[str, str], ...], dry_run: bool) -> None:
     """Add or change extra capabilities of a host."""
     _put(host, dict(extra), dry_run)
@@ -72,7 +72,7 @@ def set_(host: str, extra: tuple[tuple[str, str], ...], dry_run: bool) -> None:
 @click.argument("host")
 @click.option("--extra", multiple=True, required=True, metavar="KEY", help="An extra capability; repeatable.")
 @dry_run
-@shown
+@output_options
 def unset(host: str, extra: tuple[str, ...], dry_run: bool) -> None:
     """Delete extra capabilities of a host."""
     _put(host, dict.fromkeys(extra), dry_run)
@@ -136,7 +136,7 @@ def property_list(detail: bool, everything: bool) -> None:
 
 @properties.command("show")
 @click.argument("name")
-@shown
+@output_options
 def property_show(name: str) -> None:
     """Show the values of a capability; users see those of public ones."""
     session = current()
@@ -159,7 +159,7 @@ def _properties(session: Session, query: dict[str, str]) -> "list[HostProperty]"
 @properties.command("set")
 @click.argument("name")
 @click.option("--private/--public", required=True, help="Visibility for users.")
-@shown
+@output_options
 def property_set(name: str, private: bool) -> None:
     """Make a capability private or public."""
     session = current()

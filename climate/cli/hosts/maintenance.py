@@ -9,7 +9,7 @@ import click
 from climate.cli import lookup
 from climate.cli.connection.session import Session, current
 from climate.cli.dates import Moment, MomentType, SpanType, wire
-from climate.cli.options import dry, dry_run, listed, shown
+from climate.cli.options import dry, dry_run, listed, output_options
 
 if TYPE_CHECKING:
     from climate.cli.answers.hosts import ChangedMaintenance
@@ -55,7 +55,7 @@ def list_(host: str | None, state: str | None) -> None:
 @group.command("show")
 @click.argument("maintenance")
 @click.option("--at", type=MomentType(), help="Show the window at this time.")
-@shown
+@output_options
 def show(maintenance: str, at: Moment | None) -> None:
     """Show a maintenance window."""
     session = current()
@@ -84,7 +84,7 @@ def history(maintenance: str) -> None:
 @click.option("--force", is_flag=True, help="Reallocate conflicting leases.")
 @click.option("--move-servers/--no-move-servers", default=None, help="Move servers to other hosts during the window.")
 @dry_run
-@shown
+@output_options
 def set_(maintenance: str, open_end: bool, dry_run: bool, **given: Unpack[ChangeOptions]) -> None:
     """Update the dates or the reason of a maintenance window."""
     session = current()
@@ -129,7 +129,7 @@ def _id(session: Session, wanted: str) -> str:
 @click.option("--force", is_flag=True, help="Reallocate conflicting leases to other hosts, or leave them degraded.")
 @click.option("--move-servers", is_flag=True, help="Move servers on the host to other hosts during the window.")
 @dry_run
-@shown
+@output_options
 def plan(
     host: str,
     *,
@@ -159,7 +159,7 @@ def plan(
 
 @click.command("health")
 @click.argument("host")
-@shown
+@output_options
 def health(host: str) -> None:
     """Show the health of a host, its servers and the leases that need it."""
     session = current()
@@ -170,7 +170,7 @@ def health(host: str) -> None:
 @click.command("heal")
 @click.argument("host")
 @dry_run
-@shown
+@output_options
 def heal(host: str, dry_run: bool) -> None:
     """Declare a failed host healthy, unless the cloud reports otherwise."""
     _declare(host, "heal", None, dry_run)
@@ -180,7 +180,7 @@ def heal(host: str, dry_run: bool) -> None:
 @click.argument("host")
 @click.option("--reason", required=True, help="Reason of the failure.")
 @dry_run
-@shown
+@output_options
 def fail(host: str, reason: str, dry_run: bool) -> None:
     """Declare a host failed: its leases get other hosts."""
     _declare(host, "fail", {"reason": reason}, dry_run)

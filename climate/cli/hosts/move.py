@@ -7,7 +7,7 @@ import click
 from climate.cli import lookup
 from climate.cli.connection.session import current
 from climate.cli.hosts import pool
-from climate.cli.options import dry, dry_run, listed, shown
+from climate.cli.options import dry, dry_run, listed, output_options
 
 if TYPE_CHECKING:
     from climate.cli.answers.hosts import HostEntry
@@ -31,7 +31,7 @@ def move(hosts: tuple[str, ...], to: str, **given: Unpack[pool.MoveOptions]) -> 
 @click.argument("host")
 @click.option("--reason", default="", help="Reason, kept in the history of the host.")
 @dry_run
-@shown
+@output_options
 def open_(host: str, reason: str, dry_run: bool) -> None:
     """Allow new allocations of a host again."""
     _open(host, True, reason, dry_run)
@@ -41,7 +41,7 @@ def open_(host: str, reason: str, dry_run: bool) -> None:
 @click.argument("host")
 @click.option("--reason", default="", help="Reason, kept in the history of the host.")
 @dry_run
-@shown
+@output_options
 def close(host: str, reason: str, dry_run: bool) -> None:
     """Refuse new allocations of a host; existing ones stay."""
     _open(host, False, reason, dry_run)

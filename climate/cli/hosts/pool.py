@@ -9,7 +9,7 @@ import click
 from climate.cli import lookup
 from climate.cli.connection.session import current
 from climate.cli.dates import DECISIONS, Moment, MomentType, SpanType, decisions, read, wire
-from climate.cli.options import dry, dry_run, listed, shown
+from climate.cli.options import dry, dry_run, listed, output_options
 
 if TYPE_CHECKING:
     from climate.cli.answers.leases import Decision
@@ -52,7 +52,7 @@ def list_() -> None:
 @group.command("show")
 @click.argument("pool")
 @click.option("--at", type=MomentType(), help="Show the settings at this time, with present figures.")
-@shown
+@output_options
 def show(pool: str, at: Moment | None) -> None:
     """Show a pool with its settings, which apply to leases without their own."""
     session = current()
@@ -140,7 +140,7 @@ def _servers(row: "Resident | Stranger") -> str | None:
     help="Restore the value of the settings; repeatable.",
 )  # fmt: skip
 @dry_run
-@shown
+@output_options
 def set_(pool: str, unset: tuple[str, ...], dry_run: bool, **given: str | int | timedelta | None) -> None:
     """Set the target of the reservation pool, and the settings of leases without their own."""
     session = current()

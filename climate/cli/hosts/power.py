@@ -7,7 +7,7 @@ import click
 from climate.cli import lookup
 from climate.cli.connection.session import current
 from climate.cli.dates import Moment, MomentType, wire
-from climate.cli.options import JsonType, PairType, dry, dry_run, listed, shown
+from climate.cli.options import JsonType, PairType, dry, dry_run, listed, output_options
 
 if TYPE_CHECKING:
     from climate.cli.answers.hosts import Power, PowerReport
@@ -54,7 +54,7 @@ def host_group() -> None:
 
 @host_group.command("show")
 @click.argument("host")
-@shown
+@output_options
 def show(host: str) -> None:
     """Show the power settings of a host, without passwords."""
     session = current()
@@ -71,7 +71,7 @@ def show(host: str) -> None:
 )
 @click.option("--watts", type=click.IntRange(0), help="Idle power of the host in watts.")
 @dry_run
-@shown
+@output_options
 def set_(
     host: str,
     *,
@@ -107,7 +107,7 @@ def clear(host: str, force: bool, dry_run: bool) -> None:
 @click.argument("host")
 @click.option("--force", is_flag=True, help="Also while it is being powered off.")
 @dry_run
-@shown
+@output_options
 def on(host: str, force: bool, dry_run: bool) -> None:
     """Request power on of a host; the host is on some time later."""
     _switch(host, "on", _query(dry_run, force=force))
@@ -118,7 +118,7 @@ def on(host: str, force: bool, dry_run: bool) -> None:
 @click.option("--hard", is_flag=True, help="Cut the power instead of a soft power off.")
 @click.option("--force", is_flag=True, help="Also while it is in use or needed soon.")
 @dry_run
-@shown
+@output_options
 def off(host: str, hard: bool, force: bool, dry_run: bool) -> None:
     """Request power off of a host; the host is off some time later."""
     _switch(host, "off", _query(dry_run, hard=hard, force=force))

@@ -8,7 +8,7 @@ import click
 from climate.cli import lookup
 from climate.cli.connection.client import Client
 from climate.cli.connection.session import current
-from climate.cli.options import dry, dry_run, listed, shown
+from climate.cli.options import dry, dry_run, listed, output_options
 
 if TYPE_CHECKING:
     from climate.cli.answers.storage import StorageAllocation, StoragePool
@@ -28,7 +28,7 @@ def group() -> None:
 @click.option("--backend", default="local", show_default=True, help="Name of the volumes' backend in the cloud.")
 @click.option("--capacity", "capacity_gb", type=click.IntRange(1), required=True, metavar="GB", help="Its size in GB.")
 @dry_run
-@shown
+@output_options
 def create(dry_run: bool, **body: str | int) -> None:
     """Register a backend as a storage pool."""
     session = current()
@@ -46,7 +46,7 @@ def list_() -> None:
 
 @group.command("show")
 @click.argument("pool")
-@shown
+@output_options
 def show(pool: str) -> None:
     """Show a storage pool by its id or its name."""
     session = current()
@@ -59,7 +59,7 @@ def show(pool: str) -> None:
 @click.option("--capacity", "capacity_gb", type=click.IntRange(1), metavar="GB", help="New size in GB.")
 @click.option("--closed/--open", default=None, help="Refuse new allocations of it.")
 @dry_run
-@shown
+@output_options
 def set_(pool: str, dry_run: bool, **given: str | int | None) -> None:
     """Update a storage pool."""
     session = current()

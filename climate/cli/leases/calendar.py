@@ -7,7 +7,7 @@ import click
 from climate.cli import lookup
 from climate.cli.connection.client import Client
 from climate.cli.connection.session import current
-from climate.cli.options import listed, shown
+from climate.cli.options import listed, output_options
 
 if TYPE_CHECKING:
     from climate.cli.answers.notices import CalendarFeed, NewCalendarFeed
@@ -24,7 +24,7 @@ def group() -> None:
 @group.command("create")
 @click.option("--name", default="Leases", show_default=True, help="Name of the calendar.")
 @click.option("--project", "whole", is_flag=True, help="All leases of the project instead of yours.")
-@shown
+@output_options
 def create(name: str, whole: bool) -> None:
     """Create a calendar feed; its URL is shown once."""
     session = current()

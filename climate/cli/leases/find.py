@@ -114,7 +114,7 @@ def command(**given: Unpack[FindOptions]) -> None:
     answer: Availability = session.client.json("reservation", "POST", "/availability", json=asked)
     offers = answer["offers"] or [one["offer"] for one in answer["alternatives"]]
     if given["wait_list"] and not answer["offers"]:
-        _stand_in_line(session, asked, given)
+        _join_waiting_list(session, asked, given)
         return
     chosen = given["take"] or given["hold"]
     if chosen and (chosen > len(offers) or not answer["offers"]):
@@ -168,7 +168,7 @@ def _take(session: Session, offer: "Offer", options: FindOptions) -> None:
     show_lease(session, made)
 
 
-def _stand_in_line(session: Session, question: Question, options: FindOptions) -> None:
+def _join_waiting_list(session: Session, question: Question, options: FindOptions) -> None:
     """Make the lease of the earliest time, which waits up to the latest start and moves until then."""
     now = session.client.now().replace(microsecond=0)
     start = options["earliest"].when(now)
@@ -251,7 +251,7 @@ def _bars(counts: Sequence[int], high: int) -> str:
 
 def _time(session: Session, text: str) -> str:
     when = instant(text)
-    now = session.look.now
+    now = session.table_style.now
     return text[:16] if when is None or now is None or session.iso else spoken(when, now, session.utc)
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from climate.cli.dates import instant, shown
+from climate.cli.dates import instant, with_zone
 from climate.cli.leases import sharing_options
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def _when(value: object, look: "Look") -> str:
     """Return a time with its date, because a history is read later."""
     when = instant(value)
     if when is None or look.iso or look.width is None:
-        return str(shown(value))
+        return str(with_zone(value))
     return f"{when.astimezone(None) if not look.utc else when:%Y-%m-%d %H:%M}{' UTC' if look.utc else ''}"
 
 
@@ -95,7 +95,7 @@ def _count(number: int, noun: str, rest: str = "") -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}{rest}"
 
 
-def _put_back(row: "LeaseEntry", event: str, look: "Look") -> str:
+def _requeued(row: "LeaseEntry", event: str, look: "Look") -> str:
     body = row["body"]
     return f"{event} is tried again at {_when(body.get('run_at'), look)}{_why(body)}"
 
@@ -141,10 +141,10 @@ SENTENCES: Mapping[str, Sentence] = {
     "EventShareSettled": lambda row, event, look: (
         f"{event} of {row['body'].get('resource_type')} is done{_outcome(row['body'])}{_why(row['body'])}"
     ),
-    "EventSharePutBack": _put_back,
+    "EventSharePutBack": _requeued,
     "EventFinished": lambda row, event, look: f"{event} is done{_outcome(row['body'])}",
     "EventSkipped": lambda row, event, look: f"{event} was left out{_why(row['body'])}",
-    "EventPutBack": _put_back,
+    "EventPutBack": _requeued,
     "EventClaimTakenBack": lambda row, event, look: f"{event} was stopped before it did anything",
     "EventFailed": lambda row, event, look: f"{event} failed{_why(row['body'])}",
     "EventRequeued": lambda row, event, look: f"{event} is to be tried again",

@@ -21,7 +21,17 @@ from climate.cli.leases.request_body import (
     new_reservations,
     reservation_change,
 )
-from climate.cli.options import PairType, WaitOptions, dry, dry_run, exactly_one, listed, seconds, shown, waited
+from climate.cli.options import (
+    PairType,
+    WaitOptions,
+    dry,
+    dry_run,
+    exactly_one,
+    listed,
+    output_options,
+    seconds,
+    waited,
+)
 from climate.cli.wait import Goal, existing, wait
 
 if TYPE_CHECKING:
@@ -93,7 +103,7 @@ def group() -> None:
 @capacity(new=True)
 @waited
 @dry_run
-@shown
+@output_options
 def create(name: str, **given: Unpack[CreateOptions]) -> None:
     """Reserve hosts, capacity for servers, a server, floating IPs, or storage, for a period."""
     session = current()
@@ -180,7 +190,7 @@ def _thing(answer: "LeaseAnswer") -> Mapping[str, object]:
 @group.command("confirm")
 @click.argument("lease")
 @click.option("--idempotency-key", metavar="KEY", default="", help="Idempotency key of the confirmation.")
-@shown
+@output_options
 def confirm(lease: str, idempotency_key: str) -> None:
     """Confirm a lease that is HELD; `climate lease delete` releases it."""
     session = current()
@@ -206,7 +216,7 @@ def list_(status: str | None, name: str | None) -> None:
 @group.command("show")
 @click.argument("lease")
 @click.option("--at", type=MomentType(), help="Show the lease at this time, from the journal.")
-@shown
+@output_options
 def show(lease: str, at: Moment | None) -> None:
     """Show a lease with its hosts and servers, or as it was at a time; other forms than table have the raw lease."""
     session = current()
@@ -276,7 +286,7 @@ def history(lease: str) -> None:
     rows = history_rows(entries)
     if session.form == "table" and not session.columns:
         session.show_all(
-            sentences(entries, session.look, _own_id(session)),
+            sentences(entries, session.table_style, _own_id(session)),
             SENTENCE_COLUMNS,
         )
     else:
@@ -328,7 +338,7 @@ def history_rows(history: "Iterable[LeaseEntry]") -> list[dict[str, object]]:
 @capacity(new=False)
 @waited
 @dry_run
-@shown
+@output_options
 def set_(lease: str, **given: Unpack[SetOptions]) -> None:
     """Update a lease: name, dates, amounts, the end action, and the projects and users with whom it is shared."""
     session = current()
@@ -374,7 +384,7 @@ def _put(session: Session, lease_id: str, body: Mapping[str, object], options: C
 @click.option("--until", type=MomentType(), help="New end instead of a length.")
 @waited
 @dry_run
-@shown
+@output_options
 def extend(lease: str, length: timedelta | None, until: Moment | None, **given: Unpack[ChangedOptions]) -> None:
     """Extend a lease by LENGTH or --until a time."""
     _move_end(lease, length, until, given)
@@ -386,7 +396,7 @@ def extend(lease: str, length: timedelta | None, until: Moment | None, **given: 
 @click.option("--until", type=MomentType(), help="New end instead of a length; `now` ends it.")
 @waited
 @dry_run
-@shown
+@output_options
 def shorten(lease: str, length: timedelta | None, until: Moment | None, **given: Unpack[ChangedOptions]) -> None:
     """Shorten a lease by LENGTH or --until a time."""
     _move_end(lease, None if length is None else -length, until, given)
@@ -411,7 +421,7 @@ def _move_end(lease: str, by: timedelta | None, until: Moment | None, options: C
 @click.argument("leases", nargs=-1, required=True, metavar="LEASE...")
 @waited
 @dry_run
-@shown
+@output_options
 def delete(leases: tuple[str, ...], wait: bool, timeout: timedelta, dry_run: bool) -> None:
     """Delete leases, and end those that have started; their history stays."""
     session = current()
@@ -427,7 +437,7 @@ def delete(leases: tuple[str, ...], wait: bool, timeout: timedelta, dry_run: boo
 @click.argument("lease")
 @click.option("--for", "status", default="ACTIVE", show_default=True, help="Status to wait for, or DELETED.")
 @click.option("--timeout", type=SpanType(), default="10m", show_default=True, help="Timeout; exit code 7 after it.")
-@shown
+@output_options
 def wait_(lease: str, status: str, timeout: timedelta) -> None:
     """Wait until a lease has a status."""
     session = current()
@@ -451,7 +461,7 @@ def _wait(session: Session, lease_id: str, status: str, timeout: float) -> "Leas
     def there(lease: "Lease | None") -> bool:
         return lease is not None and lease["status"] in wanted
 
-    goal = Goal(f"lease {lease_id}", lambda: _look(session, lease_id), there, why, _advice(lease_id))
+    goal = Goal(f"lease {lease_id}", lambda: _read(session, lease_id), there, why, _advice(lease_id))
     return existing(goal, wait(session, goal, timeout))
 
 
@@ -460,7 +470,7 @@ def _wait_gone(session: Session, lease_id: str, timeout: float) -> None:
         return f"lease {lease_id} could not be ended" if lease and lease["status"] == "ERROR" else None
 
     goal = Goal(
-        f"lease {lease_id}", lambda: _look(session, lease_id), lambda lease: lease is None, why, _advice(lease_id)
+        f"lease {lease_id}", lambda: _read(session, lease_id), lambda lease: lease is None, why, _advice(lease_id)
     )
     wait(session, goal, timeout)
 
@@ -469,7 +479,7 @@ def _advice(lease_id: str) -> str:
     return f"`climate lease history {lease_id}` shows why"
 
 
-def _look(session: Session, lease_id: str) -> "Lease | None":
+def _read(session: Session, lease_id: str) -> "Lease | None":
     try:
         return lookup.lease_by_id(session.client, lease_id)
     except Failure as failure:

@@ -34,7 +34,7 @@ def fields(
         "status": lease.get("status"),
         "reason": lease.get("status_reason"),
         "degraded": "yes: it lacks promised hosts" if lease.get("degraded") else None,
-        "left": left(lease, now),
+        "left": time_left(lease, now),
         "next": following(lease, now),
         "start_date": lease.get("start_date"),
         "end_date": lease.get("end_date"),
@@ -43,7 +43,7 @@ def fields(
         "hosts": [f"{host['name']}  {described(host)}".rstrip() for host in hosts or ()],
         "servers": _servers(hosts or (), addresses),
         "reservations": list(map(_reservation, lease.get("reservations") or ())),
-        "shared_with": sharing_options.shown(lease) or None,
+        "shared_with": sharing_options.sharing_lines(lease) or None,
         "parent": _parent(lease),
         "subleases": _subleases(lease) or None,
         "project_id": lease.get("project_id"),
@@ -68,17 +68,17 @@ def waiting(lease: "Lease") -> str | None:
     if not known:
         return None
     place = f"place {known['place']}, " if known.get("place") else ""
-    return f"{place}until {_said(known['until'])}{_estimate(known)}"
+    return f"{place}until {_time_text(known['until'])}{_estimate(known)}"
 
 
 def _estimate(known: "Waiting") -> str:
     if estimate := known.get("estimate"):
-        return f"; it would fit from {_said(estimate)}"
+        return f"; it would fit from {_time_text(estimate)}"
     late = known.get("fits_from")
-    return f"; it would fit from {_said(late)}, too late" if late else ""
+    return f"; it would fit from {_time_text(late)}, too late" if late else ""
 
 
-def _said(time: str) -> str:
+def _time_text(time: str) -> str:
     return f"{time[:19].replace('T', ' ')} UTC"
 
 
@@ -89,7 +89,7 @@ def list_row(lease: "Lease") -> dict[str, object]:
     return {**lease, "waiting": None if place is None else f"place {place}"}
 
 
-def left(lease: "Lease", now: datetime) -> str | None:
+def time_left(lease: "Lease", now: datetime) -> str | None:
     """Return the time until the end of a lease that runs."""
     end = instant(lease.get("end_date"))
     if lease.get("status") != "ACTIVE" or end is None:

@@ -10,7 +10,7 @@ from climate.cli.accounts import identity_requests
 from climate.cli.connection.session import current
 from climate.cli.dates import DECISIONS, Moment, MomentType, decisions, wire
 from climate.cli.errors import NOT_FOUND, Failure
-from climate.cli.options import dry, dry_run, listed, shown
+from climate.cli.options import dry, dry_run, listed, output_options
 from climate.domain.limits import NO_LIMIT, Limit
 from climate.whole_numbers import whole_number
 
@@ -96,7 +96,7 @@ def set_(project: str, bounds: tuple[tuple[str, int], ...], dry_run: bool) -> No
 @click.argument("project")
 @click.argument("names", nargs=-1, type=click.Choice(NAMES), metavar="NAME...")
 @dry_run
-@shown
+@output_options
 def unset(project: str, names: tuple[str, ...], dry_run: bool) -> None:
     """Delete limits of a project, all without NAME; the default limits apply then (administrator)."""
     if names:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import click
 
 from climate.cli.connection.session import current
-from climate.cli.options import shown
+from climate.cli.options import output_options
 
 if TYPE_CHECKING:
     from climate.cli.answers.notices import MailPreferences
@@ -22,7 +22,7 @@ def group() -> None:
 
 
 @group.command("show")
-@shown
+@output_options
 def show() -> None:
     """Show the topics about which you get mail, and your address."""
     session = current()
@@ -33,7 +33,7 @@ def show() -> None:
 @click.argument("topics", nargs=-1, type=click.Choice(TOPICS), metavar="[TOPIC]...")
 @click.option("--all", "every", is_flag=True, help="All topics.")
 @click.option("--none", "nothing", is_flag=True, help="No mail.")
-@shown
+@output_options
 def set_(topics: tuple[str, ...], every: bool, nothing: bool) -> None:
     """Set the topics about which you get mail, instead of the present ones.
 

@@ -4,7 +4,7 @@ import click
 
 from climate.cli import lookup
 from climate.cli.connection.session import current
-from climate.cli.options import dry, dry_run, shown
+from climate.cli.options import dry, dry_run, output_options
 
 
 @click.group("reservation")
@@ -19,7 +19,7 @@ def group() -> None:
 @click.option("--to", metavar="HOST", help="New host; by default any free one that matches.")
 @click.option("--force", is_flag=True, help="Accept a host that does not match.")
 @dry_run
-@shown
+@output_options
 def reallocate(
     host: str, lease: str | None, reservation: str | None, to: str | None, force: bool, dry_run: bool
 ) -> None:

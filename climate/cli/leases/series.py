@@ -10,7 +10,7 @@ import click
 from climate.cli import lookup
 from climate.cli.connection.session import Session, current
 from climate.cli.dates import SpanType
-from climate.cli.options import dry, dry_run, listed, shown
+from climate.cli.options import dry, dry_run, listed, output_options
 
 if TYPE_CHECKING:
     from climate.cli.answers.availability import Occurrence, Series
@@ -172,7 +172,7 @@ def shorten(series: str, length: timedelta, since: str | None, dry_run: bool) ->
 @click.argument("series")
 @click.option("--from", "since", metavar="LEASE", help=FROM_HELP)
 @dry_run
-@shown
+@output_options
 def delete(series: str, since: str | None, dry_run: bool) -> None:
     """Delete a series with the occurrences that have not begun; those that have begun go on."""
     session = current()

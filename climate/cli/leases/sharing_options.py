@@ -89,7 +89,7 @@ def shared_with(sharing: "Sharing | None") -> dict[str, list[str]]:
     }
 
 
-def shown(lease: "Lease") -> list[str]:
+def sharing_lines(lease: "Lease") -> list[str]:
     """Return a line for each project and user with whom a lease is shared."""
     known = shared_with(lease.get("sharing"))
     words = {"projects": "project", "viewers": "viewer", "extenders": "extender"}

@@ -12,7 +12,7 @@ from climate.cli.dates import Moment, MomentType, SpanType, end_of, wire
 from climate.cli.leases import lease_view
 from climate.cli.leases.idempotency_times import RequestTimes
 from climate.cli.leases.lease import show_lease
-from climate.cli.options import dry, dry_run, exactly_one, listed, shown
+from climate.cli.options import dry, dry_run, exactly_one, listed, output_options
 
 if TYPE_CHECKING:
     from climate.cli.answers.leases import Lease, LeaseAnswer
@@ -56,7 +56,7 @@ class SubletOptions(TypedDict):
     "--idempotency-key", metavar="KEY", help="Idempotency key: a repetition with the same key gives nothing twice."
 )
 @dry_run
-@shown
+@output_options
 def sublet(lease: str, name: str, **given: Unpack[SubletOptions]) -> None:
     """Give hosts of LEASE to another project for a part of its time, as a lease NAME of that project."""
     session = current()
@@ -73,7 +73,7 @@ def sublet(lease: str, name: str, **given: Unpack[SubletOptions]) -> None:
         "start_date": "now" if start.is_now else wire(start.when(now)),
         "end_date": wire(end),
         "before_end_date": wire(before_end.when(now)) if before_end else None,
-        **_wanted(given),
+        **_fields(given),
     }
     path = f"/leases/{lookup.lease_id(session.client, lease)}/subleases"
     headers = {"Idempotency-Key": key or str(uuid4())}
@@ -82,7 +82,7 @@ def sublet(lease: str, name: str, **given: Unpack[SubletOptions]) -> None:
     show_lease(session, made["lease"] if list(made) == ["lease"] else made)
 
 
-def _wanted(options: SubletOptions) -> dict[str, object]:
+def _fields(options: SubletOptions) -> dict[str, object]:
     """Return the fields of a request that were given as options."""
     keys = {
         "project_id": options["project_id"],

@@ -10,7 +10,7 @@ import click
 
 from climate.cli.connection.session import current
 from climate.cli.lookup import part
-from climate.cli.options import listed, shown
+from climate.cli.options import listed, output_options
 
 if TYPE_CHECKING:
     from climate.cli.answers.networks import Certificate
@@ -27,7 +27,7 @@ def group() -> None:
 
 @group.command("create")
 @click.argument("project", metavar="PROJECT-ID")
-@shown
+@output_options
 def create(project: str) -> None:
     """Boot the cloudpipe of a project unless it exists (administrator)."""
     session = current()
@@ -65,7 +65,7 @@ def configure(project: str, address: str, port: int) -> None:
 @click.argument("project", metavar="PROJECT-ID")
 @click.option("--name", required=True, help="User in the certificate.")
 @click.option("--file", "file", type=click.Path(dir_okay=False, path_type=Path), help="Default: cloudpipe-NAME.zip.")
-@shown
+@output_options
 def credentials(project: str, name: str, file: Path | None) -> None:
     """Write a new certificate, its key and the configuration of OpenVPN into a ZIP file that only you can read."""
     session = current()

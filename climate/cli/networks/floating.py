@@ -10,7 +10,7 @@ from climate.cli.connection.http_protocols import Sent
 from climate.cli.connection.session import current
 from climate.cli.errors import NOT_FOUND, Failure
 from climate.cli.networks.network import call
-from climate.cli.options import listed, shown
+from climate.cli.options import listed, output_options
 
 if TYPE_CHECKING:
     from climate.cli.answers.networks import FloatingIp, Network, PoolFigures, Port, Subnet
@@ -28,7 +28,7 @@ def group() -> None:
     """Floating IPs: those of servers, their pools, and those that can be reserved."""
 
 
-def _ask(method: str, path: str, **sent: Unpack[Sent]) -> "Json":
+def _request(method: str, path: str, **sent: Unpack[Sent]) -> "Json":
     return current().client.json("network", method, path, **sent)
 
 
@@ -39,13 +39,13 @@ def _floating(wanted: str) -> "FloatingIp":
 
 
 def _pools() -> "list[Network]":
-    return list(_ask("GET", "/v2.0/networks", params={"router:external": "True"})["networks"])
+    return list(_request("GET", "/v2.0/networks", params={"router:external": "True"})["networks"])
 
 
 def _port(server: str, fixed: str | None) -> dict[str, str]:
     """Return the port to associate: a server's first one, or the one with this fixed IP."""
     server_id = lookup.server(current().client, server)["id"]
-    ports: list[Port] = _ask("GET", "/v2.0/ports", params={"device_id": server_id})["ports"]
+    ports: list[Port] = _request("GET", "/v2.0/ports", params={"device_id": server_id})["ports"]
     held = [port for port in ports if fixed is None or fixed in [one["ip_address"] for one in port["fixed_ips"]]]
     if not held:
         raise Failure(
@@ -59,7 +59,7 @@ def _port(server: str, fixed: str | None) -> dict[str, str]:
 @click.option("--address", "floating_ip_address", help="Allocate this address.")
 @click.option("--description", help="Description of the address.")
 @click.option("--server", help="Associate it with this server, by name or id.")
-@shown
+@output_options
 def create(pool: str | None, server: str | None, **given: str | None) -> None:
     """Allocate a floating IP from a POOL; the POOL may be omitted if there is only one."""
     pools = _pools()
@@ -69,7 +69,7 @@ def create(pool: str | None, server: str | None, **given: str | None) -> None:
     wanted = {key: value for key, value in given.items() if value is not None}
     body: dict[str, object] = {"floating_network_id": chosen["id"], **wanted}
     body |= {} if server is None else _port(server, None)
-    current().show(_ask("POST", PATH, json={"floatingip": body})["floatingip"])
+    current().show(_request("POST", PATH, json={"floatingip": body})["floatingip"])
 
 
 @group.command("list")
@@ -81,7 +81,7 @@ def list_() -> None:
 
 @group.command("show")
 @click.argument("floating")
-@shown
+@output_options
 def show(floating: str) -> None:
     """Show a floating IP by its id or its address."""
     current().show(_floating(floating))
@@ -92,14 +92,14 @@ def show(floating: str) -> None:
 def delete(floatings: tuple[str, ...]) -> None:
     """Release floating IPs to their pools."""
     for one in [_floating(floating) for floating in floatings]:
-        _ask("DELETE", f"{PATH}/{one['id']}")
+        _request("DELETE", f"{PATH}/{one['id']}")
 
 
 @group.command("associate")
 @click.argument("floating")
 @click.argument("server")
 @click.option("--fixed", help="Fixed IP of the server; by default its first one.")
-@shown
+@output_options
 def associate(floating: str, server: str, fixed: str | None) -> None:
     """Associate a floating IP with a server; a former association is replaced."""
     _put(floating, _port(server, fixed))
@@ -107,7 +107,7 @@ def associate(floating: str, server: str, fixed: str | None) -> None:
 
 @group.command("disassociate")
 @click.argument("floating")
-@shown
+@output_options
 def disassociate(floating: str) -> None:
     """Disassociate a floating IP from its server."""
     _put(floating, {"port_id": None})
@@ -115,7 +115,7 @@ def disassociate(floating: str) -> None:
 
 def _put(floating: str, body: Mapping[str, object]) -> None:
     path = f"{PATH}/{_floating(floating)['id']}"
-    current().show(_ask("PUT", path, json={"floatingip": body})["floatingip"])
+    current().show(_request("PUT", path, json={"floatingip": body})["floatingip"])
 
 
 @group.group("pool")
@@ -129,7 +129,7 @@ def pool_group() -> None:
 @click.option("--addresses", metavar="FIRST-LAST", help="Allocation range of the pool; by default the whole range.")
 @click.option("--gateway", help="Router of the network, which is never allocated.")
 @click.option("--interface", help="Interface of network hosts to this network; by default the deployment's.")
-@shown
+@output_options
 def pool_create(name: str, cidr: str, addresses: str | None, gateway: str | None, interface: str | None) -> None:
     """Create a pool of an external network, like 203.0.113.0/24 (administrator)."""
     body = {"ip_range": addresses or cidr, "pool": name, "cidr": cidr, "gateway": gateway, "interface": interface}
@@ -139,7 +139,7 @@ def pool_create(name: str, cidr: str, addresses: str | None, gateway: str | None
 @pool_group.command("add")
 @click.argument("pool")
 @click.argument("addresses", metavar="FIRST-LAST")
-@shown
+@output_options
 def pool_add(pool: str, addresses: str) -> None:
     """Add addresses of its network to a pool (administrator)."""
     name = lookup.only("floating pool", pool, _pools())["name"]
@@ -152,7 +152,7 @@ def pool_add(pool: str, addresses: str) -> None:
 def pool_list() -> None:
     """List the pools with their allocation ranges; administrators see the number of used addresses."""
     outside = {row["id"]: row for row in _pools()}
-    known: list[Subnet] = _ask("GET", "/v2.0/subnets")["subnets"]
+    known: list[Subnet] = _request("GET", "/v2.0/subnets")["subnets"]
     subnets = {row["network_id"]: row for row in known}
     figures = _figures() if any("provider:network_type" in row for row in outside.values()) else {}
     rows = [
@@ -164,7 +164,7 @@ def pool_list() -> None:
 
 
 def _figures() -> dict[str, dict[str, object]]:
-    rows: list[PoolFigures] = _ask("GET", "/v2.0/network-ip-availabilities")["network_ip_availabilities"]
+    rows: list[PoolFigures] = _request("GET", "/v2.0/network-ip-availabilities")["network_ip_availabilities"]
     return {row["network_id"]: {"total_ips": row["total_ips"], "used_ips": row["used_ips"]} for row in rows}
 
 

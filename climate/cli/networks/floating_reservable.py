@@ -9,7 +9,7 @@ import click
 from climate.cli import lookup
 from climate.cli.connection.client import Client
 from climate.cli.connection.session import current
-from climate.cli.options import dry, dry_run, listed, shown
+from climate.cli.options import dry, dry_run, listed, output_options
 
 if TYPE_CHECKING:
     from climate.cli.answers.networks import ReservableFloatingIp
@@ -27,7 +27,7 @@ def group() -> None:
 @click.argument("network")
 @click.argument("address")
 @dry_run
-@shown
+@output_options
 def create(network: str, address: str, dry_run: bool) -> None:
     """Register ADDRESS of the external NETWORK (id or name); the cloud must not allocate the address itself."""
     session = current()
@@ -48,7 +48,7 @@ def list_() -> None:
 
 @group.command("show")
 @click.argument("floatingip")
-@shown
+@output_options
 def show(floatingip: str) -> None:
     """Show a floating IP by its id or its address."""
     session = current()

@@ -7,7 +7,7 @@ import click
 from climate.cli import lookup
 from climate.cli.connection.http_protocols import Sent
 from climate.cli.connection.session import current
-from climate.cli.options import listed, shown
+from climate.cli.options import listed, output_options
 
 if TYPE_CHECKING:
     from climate.cli.answers.networks import ComputeNetwork, NetworkAgent
@@ -79,7 +79,7 @@ def list_() -> None:
 
 @group.command("show")
 @click.argument("network")
-@shown
+@output_options
 def show(network: str) -> None:
     """Show a network, by its id or its label."""
     rows: list[ComputeNetwork] = call("GET", "/os-networks")["networks"]

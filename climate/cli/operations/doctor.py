@@ -5,11 +5,11 @@ import click
 from climate.cli.connection.session import current
 from climate.cli.errors import ERROR, Failure
 from climate.cli.operations.doctor_checks import BAD, CHECKS, Finding
-from climate.cli.options import shown
+from climate.cli.options import output_options
 
 
 @click.command("doctor")
-@shown
+@output_options
 def command() -> None:
     """Explain which stores are used and why, and check everything; exit code 1 if a check fails."""
     session = current()

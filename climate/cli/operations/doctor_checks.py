@@ -60,7 +60,7 @@ def stores(session: Session) -> list[Finding]:
     chosen = session.settings
     up = running(chosen.home) is not None
     postgres = _store(
-        "postgres", chosen.database_url, up, lambda: str(choose_postgres(chosen.pg_bin, _made_by(chosen.home)))
+        "postgres", chosen.database_url, up, lambda: str(choose_postgres(chosen.pg_bin, _data_version(chosen.home)))
     )
     return [postgres, _store("valkey", chosen.redis_url, up, lambda: str(choose_valkey()))]
 
@@ -91,7 +91,7 @@ def _store(name: str, url: str, up: bool, choose: Callable[[], str]) -> Finding:
     return Finding(name, GOOD if up else BAD, says if up else f"{says}; not running: `climate up` starts it")
 
 
-def _made_by(home: Path) -> int | None:
+def _data_version(home: Path) -> int | None:
     """Return the major version of existing data, which the programs must match."""
     try:
         return int((home / "postgres" / "data" / "PG_VERSION").read_text(encoding="ascii"))
@@ -172,7 +172,7 @@ def _journal(climate: "Climate") -> list[Finding]:
     """Compare a part of the rows with the journal; the next run continues."""
     from climate.service.journal import background_check
 
-    checked = background_check.go_on(climate)
+    checked = background_check.check_portion(climate)
     progress = checked.progress
     whole = "not all streams were compared yet"
     if progress.whole_since is not None:

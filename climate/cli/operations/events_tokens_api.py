@@ -14,7 +14,7 @@ from climate.cli.control_characters import escaped_json, escaped_lines
 from climate.cli.dates import wire
 from climate.cli.errors import ERROR, USAGE, Failure
 from climate.cli.operations.journal import engine_room
-from climate.cli.options import JsonType, listed, shown
+from climate.cli.options import JsonType, listed, output_options
 
 if TYPE_CHECKING:
     from climate.cli.answers.leases import ListedEvent
@@ -43,7 +43,7 @@ def _events(session: Session, status: str) -> "Iterator[ListedEvent]":
 
 @event_group.command("requeue")
 @click.argument("event_id", metavar="ID")
-@shown
+@output_options
 def event_requeue(event_id: str) -> None:
     """Retry failed events (administrator)."""
     session = current()
@@ -101,7 +101,7 @@ def _id(text: str) -> UUID:
 
 
 @click.command("token")
-@shown
+@output_options
 def token() -> None:
     """Print a token for other programs: curl -H "X-Auth-Token: $(climate token)" …"""
     session = current()

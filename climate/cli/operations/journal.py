@@ -13,7 +13,7 @@ from climate.cli.connection.session import Session, current
 from climate.cli.dates import Moment, MomentType, SpanType, wire
 from climate.cli.errors import ERROR, UNREACHABLE, USAGE, Failure
 from climate.cli.leases.lease import HISTORY_COLUMNS, history_rows
-from climate.cli.options import listed, shown
+from climate.cli.options import listed, output_options
 from climate.database.connections import reading
 from climate.embedded import running
 from climate.settings import Settings
@@ -149,7 +149,7 @@ def lost(name: str) -> None:
 @group.command("show")
 @click.argument("lease_id", metavar="LEASE")
 @click.option("--at", type=MomentType(), help="Show the state at this time.")
-@shown
+@output_options
 def show(lease_id: str, at: Moment | None) -> None:
     """Show the facts of a lease, or with --at its state at that time."""
     session = current()

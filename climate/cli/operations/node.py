@@ -7,7 +7,7 @@ import click
 
 from climate.cli import lookup
 from climate.cli.connection.session import current
-from climate.cli.options import exactly_one, listed, shown
+from climate.cli.options import exactly_one, listed, output_options
 
 if TYPE_CHECKING:
     from climate.cli.answers.servers import Node
@@ -39,7 +39,7 @@ def list_() -> None:
 @click.argument("node")
 @click.option("--reason", help="Start maintenance with this reason; servers on the node keep running.")
 @click.option("--end", is_flag=True, default=None, help="End maintenance.")
-@shown
+@output_options
 def maintenance(node: str, reason: str | None, end: bool | None) -> None:
     """Start or end the maintenance of a node."""
     exactly_one(("--reason", "--end"), reason, end)

@@ -11,7 +11,7 @@ from climate.cli.connection.http_protocols import Sent
 from climate.cli.connection.session import current
 from climate.cli.errors import CONFLICT, NOT_FOUND, USAGE, Failure
 from climate.cli.options import dry_run as with_dry_run
-from climate.cli.options import shown
+from climate.cli.options import output_options
 
 if TYPE_CHECKING:
     from climate.cli.answers.catalog import Region, Service, ServiceEndpoint
@@ -44,7 +44,7 @@ def group() -> None:
 )  # fmt: skip
 @click.option("--replace", is_flag=True, help="Change endpoints that have another URL, such as those of Blazar.")
 @with_dry_run
-@shown
+@output_options
 def register(url: str | None, region: str | None, services: tuple[str, ...], replace: bool, dry_run: bool) -> None:
     """Create the service and its endpoints in Keystone's catalog, as an administrator of that Keystone.
 
@@ -110,7 +110,7 @@ class Catalog:
 
     def region(self, name: str) -> str:
         """Return a region of Keystone by its id. Raise Failure for one that does not exist."""
-        regions: list[Region] = self._ask("GET", "/regions")["regions"]
+        regions: list[Region] = self._request("GET", "/regions")["regions"]
         known = [str(one["id"]) for one in regions]
         if name not in known:
             raise Failure(f"Keystone has no region {name[:255]!r}", NOT_FOUND, f"its regions: {', '.join(known)}")
@@ -121,7 +121,7 @@ class Catalog:
 
         If there are several services, it is climate's. Raise Failure if none of these is.
         """
-        services: list[Service] = self._ask("GET", "/services", params={"type": kind})["services"]
+        services: list[Service] = self._request("GET", "/services", params={"type": kind})["services"]
         ours = [one for one in services if one.get("name") == SERVICES[kind][0]] or services
         if len(ours) > 1:
             ids = ", ".join(f"{one['id']} ({one.get('name') or 'no name'})" for one in ours)
@@ -129,7 +129,7 @@ class Catalog:
         if not ours:
             return None, []
         query = {"service_id": ours[0]["id"], "region_id": region}
-        endpoints: list[ServiceEndpoint] = self._ask("GET", "/endpoints", params=query)["endpoints"]
+        endpoints: list[ServiceEndpoint] = self._request("GET", "/endpoints", params=query)["endpoints"]
         return ours[0], endpoints
 
     def register(
@@ -162,7 +162,7 @@ class Catalog:
 
     def _change(self, method: str, path: str, noun: str, body: Mapping[str, object]) -> Json:
         """Send a change, and return the resource as it is afterwards; None for a dry run, which sends nothing."""
-        return None if self._dry_run else self._ask(method, path, json={noun: body})[noun]
+        return None if self._dry_run else self._request(method, path, json={noun: body})[noun]
 
-    def _ask(self, method: str, path: str, **sent: Unpack[Sent]) -> Json:
+    def _request(self, method: str, path: str, **sent: Unpack[Sent]) -> Json:
         return self._client.body(self._client.request(method, self._url + path, **sent))

@@ -6,7 +6,7 @@ import click
 
 from climate.cli import lookup
 from climate.cli.connection.session import current
-from climate.cli.options import listed, shown
+from climate.cli.options import listed, output_options
 
 COLUMNS = ("id", "host", "zone", "status", "state", "disabled_reason", "forced_down", "updated_at")
 
@@ -26,7 +26,7 @@ def list_() -> None:
 
 @group.command("enable")
 @click.argument("service")
-@shown
+@output_options
 def enable(service: str) -> None:
     """Enable scheduling to the nodes of a service."""
     _change(service, {"status": "enabled"})
@@ -35,7 +35,7 @@ def enable(service: str) -> None:
 @group.command("disable")
 @click.argument("service")
 @click.option("--reason", help="Shown to administrators.")
-@shown
+@output_options
 def disable(service: str, reason: str | None) -> None:
     """Disable scheduling to the nodes of a service; its servers keep running."""
     _change(service, {"status": "disabled"} | ({"disabled_reason": reason} if reason else {}))
@@ -43,7 +43,7 @@ def disable(service: str, reason: str | None) -> None:
 
 @group.command("down")
 @click.argument("service")
-@shown
+@output_options
 def down(service: str) -> None:
     """Force a service down, whatever it reports."""
     _change(service, {"forced_down": True})
@@ -51,7 +51,7 @@ def down(service: str) -> None:
 
 @group.command("up")
 @click.argument("service")
-@shown
+@output_options
 def up(service: str) -> None:
     """Clear the forced-down flag of a service."""
     _change(service, {"forced_down": False})

@@ -8,8 +8,8 @@ import click
 from climate.cli import lookup
 from climate.cli.connection.session import Session, current
 from climate.cli.errors import Failure
-from climate.cli.options import PairType, listed, seconds, shown, waited
-from climate.cli.servers.server import flat, look
+from climate.cli.options import PairType, listed, output_options, seconds, waited
+from climate.cli.servers.server import find, flat
 from climate.cli.wait import Goal, wait
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ def lock(server: str, reason: str | None) -> None:
 @click.argument("name")
 @click.option("--property", "properties", type=PairType(), multiple=True, metavar="KEY=VALUE", help="Repeatable.")
 @waited
-@shown
+@output_options
 def image(server: str, name: str, properties: tuple[tuple[str, str], ...], wait: bool, timeout: timedelta) -> None:
     """Create an image of a server."""
     session = current()
@@ -150,7 +150,7 @@ def settled(session: Session, server_id: str, wanted: tuple[str, ...], timeout: 
     def still(server: "Server | None") -> bool:
         return server is not None and server.get("OS-EXT-STS:task_state") is not None
 
-    goal = Goal(f"server {server_id}", lambda: look(session, server_id), lambda server: not still(server))
+    goal = Goal(f"server {server_id}", lambda: find(session, server_id), lambda server: not still(server))
     server = wait(session, goal, timeout)
     if server is None:
         raise Failure(f"server {server_id} is gone: no reason given")

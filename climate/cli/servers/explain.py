@@ -67,7 +67,7 @@ Step = tuple[str, str, str, str]
 
 def _steps(decision: "SchedulerDecision") -> Iterator[Step]:
     trail = decision["trail"]
-    yield decision["kind"], decision["made_at"], "", _asked(trail.get("asked", {}))
+    yield decision["kind"], decision["made_at"], "", _request_text(trail.get("asked", {}))
     if decision["after"]:
         yield "after", _node(decision["after"]), "", str(decision["after"].get("reason") or "")
     for reasons in decision["lost"]:
@@ -122,7 +122,7 @@ def _node(of: "NamedNode") -> str:
     return f"{of.get('node')} ({of.get('host')})"
 
 
-def _asked(asked: Mapping[str, object]) -> str:
+def _request_text(asked: Mapping[str, object]) -> str:
     """Return the request; sizes in MB."""
     sizes = ("servers", "flavor", "vcpus", "ram_mb", "disk_mb", "zone", "group", "reservations")
     return _pairs({key: asked[key] for key in sizes if key in asked})

@@ -11,7 +11,7 @@ import click
 from climate.cli import lookup
 from climate.cli.connection.session import Session, current
 from climate.cli.errors import NOT_FOUND, Failure
-from climate.cli.options import PairType, WaitOptions, listed, seconds, shown, waited
+from climate.cli.options import PairType, WaitOptions, listed, output_options, seconds, waited
 from climate.cli.servers.boot_hints import HintOptions, hints, placement
 from climate.cli.wait import Goal, existing, wait
 
@@ -55,7 +55,7 @@ class BootOptions(HintOptions, WaitOptions):
 @click.option("--config-drive", is_flag=True, help="Attach a config drive with the metadata, also without user data.")
 @placement
 @waited
-@shown
+@output_options
 def boot(name: str, **given: Unpack[BootOptions]) -> None:
     """Boot a server: now, on the hosts of a lease, or reserved until a lease starts."""
     session = current()
@@ -120,11 +120,11 @@ def _wait(session: Session, server_id: str, wanted: tuple[str, ...], timeout: fl
         return server is not None and server["status"] in wanted
 
     advice = f"`climate server actions {server_id}` shows what was done, or ask the administrator"
-    goal = Goal(f"server {server_id}", lambda: look(session, server_id), there, why, advice)
+    goal = Goal(f"server {server_id}", lambda: find(session, server_id), there, why, advice)
     return existing(goal, wait(session, goal, timeout))
 
 
-def look(session: Session, server_id: str) -> "Server | None":
+def find(session: Session, server_id: str) -> "Server | None":
     """Return a server, None if it is gone."""
     try:
         return lookup.server_by_id(session.client, server_id)
@@ -166,7 +166,7 @@ def server_list(all_projects: bool, status: str | None, name: str | None) -> Non
 
 @server_group.command("show")
 @click.argument("server")
-@shown
+@output_options
 def server_show(server: str) -> None:
     """Show a server."""
     session = current()
@@ -187,7 +187,7 @@ def server_delete(servers: tuple[str, ...], wait: bool, timeout: timedelta) -> N
 
 
 def _wait_gone(session: Session, server_id: str, timeout: float) -> None:
-    goal = Goal(f"server {server_id}", lambda: look(session, server_id), lambda server: server is None)
+    goal = Goal(f"server {server_id}", lambda: find(session, server_id), lambda server: server is None)
     wait(session, goal, timeout)
 
 

@@ -7,7 +7,7 @@ import click
 from climate.cli import lookup
 from climate.cli.connection.client import Client
 from climate.cli.connection.session import current
-from climate.cli.options import listed, shown
+from climate.cli.options import listed, output_options
 
 if TYPE_CHECKING:
     from climate.cli.answers.storage import Volume
@@ -32,7 +32,7 @@ def list_(everywhere: bool) -> None:
 
 @group.command("show")
 @click.argument("volume")
-@shown
+@output_options
 def show(volume: str) -> None:
     """Show a volume by its id or its name."""
     session = current()
@@ -42,7 +42,7 @@ def show(volume: str) -> None:
 @group.command("attach")
 @click.argument("volume")
 @click.argument("server")
-@shown
+@output_options
 def attach(volume: str, server: str) -> None:
     """Attach a volume to a server of the project."""
     client = current().client

@@ -9,7 +9,7 @@ from climate.cli import lookup
 from climate.cli.connection.session import current
 from climate.cli.errors import ERROR, Failure
 from climate.cli.operations.journal import with_stores
-from climate.cli.options import exactly_one, listed, shown
+from climate.cli.options import exactly_one, listed, output_options
 
 if TYPE_CHECKING:
     from climate.cli.answers.zones import Capacities, ListedCell, Neighbour
@@ -47,7 +47,7 @@ def list_() -> None:
 
 @group.command("show")
 @click.argument("cell")
-@shown
+@output_options
 def show(cell: str) -> None:
     """Show a neighbour."""
     session = current()
@@ -68,7 +68,7 @@ def show(cell: str) -> None:
 @click.option("--weight-offset", type=float, help="Offset of its weight; a large one makes it the default cell.")
 @click.option("--weight-scale", type=float, help="Multiplier of the weight of its room.")
 @click.option("--local", is_flag=True, help="Write to the database directly; the web process need not run.")
-@shown
+@output_options
 def add(
     name: str,
     parent: bool | None,
@@ -85,7 +85,7 @@ def add(
     if local:
         _add_here(name, bool(parent), link, ask)
         return
-    body = {"name": name, "type": "parent" if parent else "child", **_link(link), **_asked(ask)}
+    body = {"name": name, "type": "parent" if parent else "child", **_link(link), **_prompted(ask)}
     session = current()
     session.show(session.client.json("compute", "POST", "/os-cells", json={"cell": body})["cell"])
 
@@ -99,7 +99,7 @@ def _add_here(name: str, is_parent: bool, link: LinkOptions, ask: Sequence[str])
         "virtual_host": link["database"],
         "username": link["username"],
     }
-    broker = {key: value for key, value in address.items() if value is not None} | _asked(ask)
+    broker = {key: value for key, value in address.items() if value is not None} | _prompted(ask)
     offset, scale = link["weight_offset"], link["weight_scale"]
     weights = {} if offset is None else {"weight_offset": offset}
     weights |= {} if scale is None else {"weight_scale": scale}
@@ -124,11 +124,11 @@ def _add_here(name: str, is_parent: bool, link: LinkOptions, ask: Sequence[str])
 )
 @click.option("--weight-offset", type=float, help="Offset of its weight; a large one makes it the default cell.")
 @click.option("--weight-scale", type=float, help="Multiplier of the weight of its room.")
-@shown
+@output_options
 def set_(cell: str, ask: Sequence[str], **link: Unpack[LinkOptions]) -> None:
     """Update a neighbour; absent options keep their values."""
     session = current()
-    body = {"cell": {**_link(link), **_asked(ask)}}
+    body = {"cell": {**_link(link), **_prompted(ask)}}
     session.show(session.client.json("compute", "PUT", f"/os-cells/{lookup.part(cell)}", json=body)["cell"])
 
 
@@ -145,7 +145,7 @@ def delete(cell: str, force: bool) -> None:
 
 @group.command("capacities")
 @click.argument("cell", required=False)
-@shown
+@output_options
 def capacities(cell: str | None) -> None:
     """Show the capacities of a CELL and all cells below it, or of this cell and all cells below it."""
     session = current()
@@ -207,6 +207,6 @@ def _link(given: Mapping[str, object]) -> dict[str, object]:
     return {names.get(key, key): value for key, value in given.items() if value is not None}
 
 
-def _asked(ask: Sequence[str]) -> dict[str, str]:
+def _prompted(ask: Sequence[str]) -> dict[str, str]:
     session = current()
     return {name: click.prompt(name, hide_input=session.interactive, err=True) for name in ask}

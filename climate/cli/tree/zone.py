@@ -8,7 +8,7 @@ import click
 from climate.cli import lookup
 from climate.cli.connection.session import Session, current
 from climate.cli.errors import USAGE, Failure
-from climate.cli.options import listed, shown
+from climate.cli.options import listed, output_options
 
 if TYPE_CHECKING:
     from climate.cli.answers.zones import ChildZone
@@ -34,7 +34,7 @@ def list_() -> None:
 
 @group.command("show")
 @click.argument("zone")
-@shown
+@output_options
 def show(zone: str) -> None:
     """Show a child zone by its id or name."""
     session = current()
@@ -42,7 +42,7 @@ def show(zone: str) -> None:
 
 
 @group.command("info")
-@shown
+@output_options
 def info() -> None:
     """Show this deployment as its parent zones see it."""
     session = current()
@@ -54,7 +54,7 @@ def info() -> None:
 @click.option("--username", required=True, help="An administrator of the child zone.")
 @click.option("--weight-offset", type=float, help="Offset of the weights of its offers; lower is better.")
 @click.option("--weight-scale", type=float, help="Multiplier of the weights of its offers.")
-@shown
+@output_options
 def add(api_url: str, username: str, **weights: float | None) -> None:
     """Create a child zone by the URL of its Compute API, like http://zone:8000/compute/v2.1.
 
@@ -62,7 +62,7 @@ def add(api_url: str, username: str, **weights: float | None) -> None:
     standard input, because every user of the machine can read the command line.
     """
     session = current()
-    body = {"api_url": api_url, "username": username, "password": _password(session), **_given(weights)}
+    body = {"api_url": api_url, "username": username, "password": _password(session), **_without_none(weights)}
     session.show(session.client.json("compute", "POST", "/zones", json={"zone": body})["zone"])
 
 
@@ -73,11 +73,11 @@ def add(api_url: str, username: str, **weights: float | None) -> None:
 @click.option("--password", "renew", is_flag=True, help="New password, which is read as by `zone add`.")
 @click.option("--weight-offset", type=float, help="Offset of the weights of its offers; lower is better.")
 @click.option("--weight-scale", type=float, help="Multiplier of the weights of its offers.")
-@shown
+@output_options
 def set_(zone: str, renew: bool, **fields: str | float | None) -> None:
     """Update the registration of a child zone."""
     session = current()
-    body = _given(fields)
+    body = _without_none(fields)
     if not body and not renew:
         raise Failure("nothing to change is given", USAGE, "climate zone set --help")
     path = f"/zones/{_zone(session, zone)['id']}"
@@ -108,7 +108,7 @@ def _zone(session: Session, wanted: str) -> "ChildZone":
     return lookup.only("zone", wanted, _zones(session))
 
 
-def _given(fields: Mapping[str, object]) -> dict[str, object]:
+def _without_none(fields: Mapping[str, object]) -> dict[str, object]:
     return {name: value for name, value in fields.items() if value is not None}
 
 

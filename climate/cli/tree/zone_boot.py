@@ -7,7 +7,7 @@ import click
 
 from climate.cli import lookup
 from climate.cli.connection.session import Session, current
-from climate.cli.options import PairType, WaitOptions, listed, seconds, shown, waited
+from climate.cli.options import PairType, WaitOptions, listed, output_options, seconds, waited
 from climate.cli.wait import Goal, existing, wait
 
 if TYPE_CHECKING:
@@ -37,14 +37,14 @@ class BootOptions(WaitOptions):
 @click.option("--metadata", type=PairType(), multiple=True, metavar="KEY=VALUE", help="Repeatable.")
 @click.option("--hint", type=PairType(), multiple=True, metavar="KEY=VALUE", help="A scheduler hint; repeatable.")
 @waited
-@shown
+@output_options
 def boot(name: str, **given: Unpack[BootOptions]) -> None:
     """Boot servers in this zone and its child zones, where they fit best (administrator)."""
     session = current()
     made: Booted = session.client.json("compute", "POST", "/zones/boot", json=_body(session, name, given))
     reservation = made["reservation_id"]
     session.show(
-        _wait(session, reservation, seconds(given["timeout"])) if given["wait"] else _look(session, reservation)
+        _wait(session, reservation, seconds(given["timeout"])) if given["wait"] else _read(session, reservation)
     )
 
 
@@ -58,11 +58,11 @@ def builds() -> None:
 
 @click.command("build")
 @click.argument("reservation_id")
-@shown
+@output_options
 def build(reservation_id: str) -> None:
     """Show how many servers of a build were placed, in which zones, and the reason if some were not."""
     session = current()
-    session.show(_look(session, reservation_id))
+    session.show(_read(session, reservation_id))
 
 
 COMMANDS = (boot, builds, build)
@@ -81,7 +81,7 @@ def _body(session: Session, name: str, options: BootOptions) -> dict[str, object
     return {"server": server, **({"OS-SCH-HNT:scheduler_hints": dict(options["hint"])} if options["hint"] else {})}
 
 
-def _look(session: Session, reservation_id: str) -> Mapping[str, object]:
+def _read(session: Session, reservation_id: str) -> Mapping[str, object]:
     """Return a build, with the zones of its servers in one line."""
     shown: ZoneBuild = session.client.json("compute", "GET", f"/os-zone-builds/{reservation_id}")["build"]
     if session.form in ("json", "yaml"):
@@ -102,7 +102,7 @@ def _look(session: Session, reservation_id: str) -> Mapping[str, object]:
 def _wait(session: Session, reservation_id: str, timeout: float) -> Mapping[str, object]:
     goal = Goal(
         f"build {reservation_id}",
-        lambda: _look(session, reservation_id),
+        lambda: _read(session, reservation_id),
         lambda build: build is not None and build["state"] == "done",
     )
     return existing(goal, wait(session, goal, timeout))

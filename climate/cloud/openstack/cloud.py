@@ -107,7 +107,7 @@ class OpenStackCloud:
         """Return None: volumes of Cinder cannot be reserved."""
         return None
 
-    def make_volume(self, order: VolumeOrder, token: int) -> None:
+    def ensure_volume(self, order: VolumeOrder, token: int) -> None:
         raise Refused("volumes cannot be created with CLIMATE_CLOUD=openstack: Cinder is not supported")
 
     def drop_volumes(self, pool: str, token: int, *, keep: bool) -> None:

@@ -61,7 +61,7 @@ def check_empty(remote: Remote, state: AggregateState, name: str, wanted: Sequen
     coming = [host for host in wanted if host not in there and state.of(host) == FREEPOOL]
     if not coming:
         return
-    aggregates.kept(remote, state, FREEPOOL)
+    aggregates.ensure_pool(remote, state, FREEPOOL)
     left = servers.on(remote, coming)
     if remote.blazar_filter:
         left = [each for each in left if not blazar_filter.is_preemptible(each)]

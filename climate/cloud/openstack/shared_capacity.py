@@ -45,7 +45,7 @@ def grant(remote: Remote, capacity: Capacity, token: int) -> None:
         aggregates.join(remote, seen.names, host, result)
     former = _hosts(seen, result) - capacity.slots.keys()
     for host in sorted(former & result.hosts):
-        aggregates.leave(remote, seen.names, host, result)
+        aggregates.remove_host(remote, seen.names, host, result)
     is_counted = slots.are_counted(remote)
     if is_counted:
         slots.offer(remote, capacity.pool, {**capacity.slots, **dict.fromkeys(former, 0)})
@@ -78,7 +78,7 @@ def revoke(remote: Remote, name: str, token: int) -> None:
     if slots.are_counted(remote):
         slots.drop(remote, name, _hosts(seen, result))
     for host in sorted(result.hosts):
-        aggregates.leave(remote, seen.names, host, result)
+        aggregates.remove_host(remote, seen.names, host, result)
     aggregates.drop(remote, result)
 
 

@@ -82,7 +82,7 @@ def _offers(driver: MultiNodeDriver) -> list[tuple[str, MemberSpec]]:
     return [(cluster, one) for cluster, one in offers if wrong[one.driver] is None]
 
 
-def carry_out(compute: Compute, order_id: str) -> None:
+def execute_order(compute: Compute, order_id: str) -> None:
     """Carry out an order to this service, and answer it; nothing if there is none, or it came too late."""
     with compute.engine.begin() as conn:
         order = rows.begin(conn, order_id, compute.service_host, compute.now(conn))
@@ -113,7 +113,7 @@ def _done(compute: Compute, verb: str, said: Said) -> Any:
         guest = replace(guest, config=config_drives.of_server(compute, _server_of(compute, guest, said)))
     if verb in migration_orders.VERBS:
         _server_of(compute, guest, said)
-        return migration_orders.carry_out(compute, verb, guest, said)
+        return migration_orders.execute_order(compute, verb, guest, said)
     if "target" in said:
         said = {**said, "target": str(compute.home / said["target"])}
     return _VERBS[verb](driver, guest, said)

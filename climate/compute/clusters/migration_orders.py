@@ -26,7 +26,7 @@ SENDERS = "senders"
 Said = Mapping[str, Any]
 
 
-def carry_out(compute: Compute, verb: str, guest: Guest, said: Said) -> object:
+def execute_order(compute: Compute, verb: str, guest: Guest, said: Said) -> object:
     """Carry out one step for a guest of this service, and return its answer. Raise VirtError."""
     return _VERBS[verb](compute, _migrator(compute.driver, guest.node), guest, said)
 

@@ -35,7 +35,7 @@ class HostNetworks:
     """Dependencies of the drivers of members: the part of `Compute` that exists before its driver."""
 
     engine: Engine
-    wires: DriverCache
+    network_drivers: DriverCache
     network: NetworkOptions
     lives_here: Callable[[str], bool] = _lives_here
     """Return whether a server has a process on this machine."""
@@ -150,7 +150,7 @@ class WiredDriver:
         vif_plugging.unplug_from(self.networking, server_id, self._socket(""))
 
     def _socket(self, node: str) -> Socket:
-        return Socket(self.networking.wires.on(self.netns), self.netns, self.inner.wiring(node))
+        return Socket(self.networking.network_drivers.on(self.netns), self.netns, self.inner.wiring(node))
 
 
 @dataclass(frozen=True)

@@ -71,7 +71,7 @@ class RemoteMembers:
         spec = replace(offer.spec, maintenance=member.maintenance, fence=member.fence)
         return RemoteMember(spec, RemoteDriver(self, spec, cluster.name), offer.machine, offer.up, offer.disks)
 
-    def ask(self, service: str, verb: str, said: Mapping[str, object], most: float = math.inf) -> Any:
+    def call(self, service: str, verb: str, said: Mapping[str, object], most: float = math.inf) -> Any:
         """Send an order to a service and return its answer, waiting for at most `most` seconds.
 
         VirtError if it fails, Unanswered if it does not answer.
@@ -134,7 +134,7 @@ class RemoteMember:
 class RemoteDriver:
     """The driver of a member behind another service: each verb is an order to it."""
 
-    elsewhere: RemoteMembers
+    remote: RemoteMembers
     spec: MemberSpec
     cluster: str
 
@@ -148,7 +148,7 @@ class RemoteDriver:
         return ()
 
     def live(self, node: str) -> LiveMigrator | None:
-        return RemoteMigrator(self._ask, self._drop, self.elsewhere.vault) if self.spec.driver in LIVE_DRIVERS else None
+        return RemoteMigrator(self._call, self._drop, self.remote.vault) if self.spec.driver in LIVE_DRIVERS else None
 
     def wiring(self, node: str) -> Wiring:
         return Wiring.NONE
@@ -160,61 +160,61 @@ class RemoteDriver:
         return self.spec.driver != "memory"
 
     def prepare(self, guest: Guest) -> None:
-        self._ask("prepare", guest)
+        self._call("prepare", guest)
 
     def run(self, guest: Guest) -> None:
-        self._ask("run", guest)
+        self._call("run", guest)
 
     def stop(self, guest: Guest, *, kindly: bool = True) -> None:
-        self._ask("stop", guest, kindly=kindly)
+        self._call("stop", guest, kindly=kindly)
 
     def pause(self, guest: Guest) -> None:
-        self._ask("pause", guest)
+        self._call("pause", guest)
 
     def unpause(self, guest: Guest) -> None:
-        self._ask("unpause", guest)
+        self._call("unpause", guest)
 
     def suspend(self, guest: Guest) -> None:
-        self._ask("suspend", guest)
+        self._call("suspend", guest)
 
     def resume(self, guest: Guest) -> None:
-        self._ask("resume", guest)
+        self._call("resume", guest)
 
     def rewire(self, guest: Guest) -> None:
-        self._ask("rewire", guest)
+        self._call("rewire", guest)
 
     def snapshot(self, guest: Guest, target: Path) -> None:
-        if not target.is_relative_to(self.elsewhere.home):
+        if not target.is_relative_to(self.remote.home):
             raise VirtError("a member behind another service writes images into the shared folder only")
-        self._ask("snapshot", guest, target=str(target.relative_to(self.elsewhere.home)))
+        self._call("snapshot", guest, target=str(target.relative_to(self.remote.home)))
 
     def delete(self, server_id: str) -> None:
-        self.elsewhere.ask(self._service, "delete", {"server_id": server_id})
+        self.remote.call(self._service, "delete", {"server_id": server_id})
 
     def disconnect(self, server_id: str) -> None:
-        self.elsewhere.ask(self._service, "disconnect", {"server_id": server_id})
+        self.remote.call(self._service, "disconnect", {"server_id": server_id})
 
     def states(self) -> Mapping[str, State]:
-        states = self.elsewhere.ask(self._service, "states", {}, STATES_SECONDS)
+        states = self.remote.call(self._service, "states", {}, STATES_SECONDS)
         return {server_id: State(state) for server_id, state in states.items()}
 
     def tidy(self) -> None:
         """Do nothing: the member's own service does it."""
 
     def console(self, guest: Guest, lines: int | None) -> str:
-        return str(self._ask("console", guest, lines=lines))
+        return str(self._call("console", guest, lines=lines))
 
     def _drop(self, server_id: str) -> None:
         said = {"server_id": server_id, "member": self.spec.name}
-        self.elsewhere.ask(self._service, migration_orders.DROP, said)
+        self.remote.call(self._service, migration_orders.DROP, said)
 
     @property
     def _service(self) -> str:
         return self.spec.service or ""
 
-    def _ask(self, verb: str, guest: Guest, **more: object) -> object:
-        said = {"guest": member_service.guest_view(guest, self.elsewhere.home), "cluster": self.cluster}
-        return self.elsewhere.ask(self._service, verb, {**said, "by": self.elsewhere.service_host, **more})
+    def _call(self, verb: str, guest: Guest, **more: object) -> object:
+        said = {"guest": member_service.guest_view(guest, self.remote.home), "cluster": self.cluster}
+        return self.remote.call(self._service, verb, {**said, "by": self.remote.service_host, **more})
 
 
 def _fence(command: Sequence[str], seconds: float = FENCE_SECONDS) -> None:

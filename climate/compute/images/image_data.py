@@ -118,7 +118,7 @@ def check_unused(conn: Connection, image_id: str) -> None:
         raise Conflict(f"Image {image_id} cannot be deleted: instance {server_id} is shelved in it.")
 
 
-def give_up(conn: Connection, image_id: str, now: datetime) -> None:
+def record_failure(conn: Connection, image_id: str, now: datetime) -> None:
     """Record that the content of a snapshot will never arrive."""
     images.settle(conn, image_id, KILLED, now)
 
@@ -141,7 +141,7 @@ def save(compute: Compute, guest: Guest, image_id: str, check: Check) -> None:
         draft.unlink(missing_ok=True)
 
 
-def carry(compute: Compute, guest: Guest, name: str, check: Check) -> None:
+def copy_disk(compute: Compute, guest: Guest, name: str, check: Check) -> None:
     """Copy a guest's disk into the folder of images under a name of its own; it replaces an earlier copy.
 
     Raises VirtError if that fails, and the error of `check` if the task was claimed by another worker.
@@ -219,7 +219,7 @@ def upload(compute: Compute, image_id: str, blocks: Iterable[bytes], size: int =
 
 def stage(compute: Compute, image_id: str, blocks: Iterable[bytes], size: int = 0) -> None:
     """Keep the content of a queued image until it is imported, for a day; raises what `upload` raises."""
-    _receive(compute, image_id, blocks, size, _keep)
+    _receive(compute, image_id, blocks, size, _store_for_import)
 
 
 def import_staged(compute: Compute, image_id: str) -> None:
@@ -317,7 +317,9 @@ def _publish(
     return settled
 
 
-def _keep(compute: Compute, image_id: str, draft: Path, content: Content, check: Callable[[Connection], None]) -> bool:
+def _store_for_import(
+    compute: Compute, image_id: str, draft: Path, content: Content, check: Callable[[Connection], None]
+) -> bool:
     """Keep a draft for the import of its image; False if the image is deleted."""
     with compute.engine.begin() as conn:
         check(conn)

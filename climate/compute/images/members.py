@@ -21,7 +21,7 @@ def listed(compute: Compute, image_id: str, project_id: str | None) -> list[Memb
     Raises NotFound, and Forbidden for an image that is not shared.
     """
     with reading(compute.engine) as conn:
-        image = _seen(conn, image_id, project_id)
+        image = _visible(conn, image_id, project_id)
         everybody = rows.listed(conn, image.id)
     is_owner = project_id in (None, image.project_id)
     return [member for member in everybody if is_owner or member.project_id == project_id]
@@ -42,7 +42,7 @@ def add(compute: Compute, image_id: str, member_id: str, project_id: str | None)
     it already, and NoImageRoom for one project too many.
     """
     with compute.engine.begin() as conn:
-        image = _seen(conn, image_id, project_id, lock=True)
+        image = _visible(conn, image_id, project_id, lock=True)
         _check_owner(image, project_id)
         if len(rows.listed(conn, image_id)) >= MOST:
             raise NoImageRoom(f"Image {image_id} has {MOST} members, which is the maximum. Remove one first.")
@@ -58,7 +58,7 @@ def answer(compute: Compute, image_id: str, member_id: str, status: str, project
     Raises NotFound, and Forbidden for another project than the member, also for the owner. None: an administrator.
     """
     with compute.engine.begin() as conn:
-        image = _seen(conn, image_id, project_id, lock=True)
+        image = _visible(conn, image_id, project_id, lock=True)
         if project_id not in (None, member_id):
             _check_owner(image, project_id)
             raise Forbidden(f"Only project {member_id[:80]} sets its status as a member of image {image_id}.")
@@ -71,12 +71,12 @@ def answer(compute: Compute, image_id: str, member_id: str, status: str, project
 def remove(compute: Compute, image_id: str, member_id: str, project_id: str | None) -> None:
     """End the sharing of an image with a project; NotFound, and Forbidden for others than the owner."""
     with compute.engine.begin() as conn:
-        _check_owner(_seen(conn, image_id, project_id, lock=True), project_id)
+        _check_owner(_visible(conn, image_id, project_id, lock=True), project_id)
         if not rows.drop(conn, image_id, member_id):
             raise _none(image_id, member_id)
 
 
-def _seen(conn: Connection, image_id: str, project_id: str | None, *, lock: bool = False) -> Image:
+def _visible(conn: Connection, image_id: str, project_id: str | None, *, lock: bool = False) -> Image:
     image = images.get(conn, image_id, lock=lock)
     if image is None or not image_catalog.is_shown(conn, image, project_id):
         raise image_catalog.unknown(image_id)

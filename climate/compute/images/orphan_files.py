@@ -45,7 +45,7 @@ def _sweep(compute: Compute) -> None:
     if not (left or abandoned) or cloud is None or not sync_states.is_ours(compute, cloud):
         return
     _delete(_by_age(left, before)[0])
-    _give_up(compute, abandoned - {path.name.partition(".")[0] for path in recent}, now)
+    _record_failures(compute, abandoned - {path.name.partition(".")[0] for path in recent}, now)
 
 
 def _by_age(paths: Iterable[Path], before: datetime) -> tuple[list[Path], list[Path]]:
@@ -66,15 +66,15 @@ def _delete_one(path: Path) -> None:
         log.info("orphaned image file deleted", file=path.name)
 
 
-def _give_up(compute: Compute, image_ids: Set[str], now: datetime) -> None:
+def _record_failures(compute: Compute, image_ids: Set[str], now: datetime) -> None:
     """Record that the uploads of these images have failed: their processes died."""
 
-    def give_up(image_id: str) -> None:
+    def record(image_id: str) -> None:
         with compute.engine.begin() as conn:
             rows.settle(conn, image_id, KILLED, now)
         log.info("abandoned image upload failed", image=image_id)
 
-    one_by_one.each("failure of image uploads", sorted(image_ids), give_up)
+    one_by_one.each("failure of image uploads", sorted(image_ids), record)
 
 
 def _contents(folder: Path) -> list[Path]:

@@ -146,7 +146,7 @@ def send_one(pid: Pid, number: signal.Signals) -> None:
             os.kill(pid.number, number)
 
 
-def behind(first: Pid) -> Iterator[Pid]:
+def descendants(first: Pid) -> Iterator[Pid]:
     """Yield the processes in the pid namespace of `first`: all its descendants, even orphaned ones."""
     wanted = _numbering(first.number)
     return (pid for number in _numbers() if wanted and _numbering(number) == wanted and (pid := of(number)))
@@ -225,7 +225,7 @@ def _wait(pid: Pid, seconds: float) -> None:
 
 def _stat(number: int) -> tuple[str, str] | None:
     if not _PROC.joinpath("self").exists():
-        return _asked(number)
+        return _from_ps(number)
     fields = _fields(number)
     return (fields[0], fields[19]) if fields else None
 
@@ -239,7 +239,7 @@ def _fields(number: int) -> list[str] | None:
         return None
 
 
-def _asked(number: int) -> tuple[str, str] | None:
+def _from_ps(number: int) -> tuple[str, str] | None:
     answer = subprocess.run(  # noqa: S603  (a number is all that goes in)
         ["/bin/ps", "-o", "stat=,lstart=", "-p", str(number)], capture_output=True, text=True, check=False
     ).stdout.split(maxsplit=1)

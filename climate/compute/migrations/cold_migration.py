@@ -99,7 +99,7 @@ def _placed(compute: Compute, attempt: Attempt, move: Move, trust: Mapping[str, 
     actions.record(conn, compute, server, TaskRequest(move.task), move.by or None)
     if move.at_once:
         rows.swap(conn, migration, pick.node_id, source, now)
-    decisions.keep(conn, Decision(server.build_id, server.id, now, decisions.PLACED, plan.trail, attempt.lost))
+    decisions.store(conn, Decision(server.build_id, server.id, now, decisions.PLACED, plan.trail, attempt.lost))
     return pick, migration
 
 

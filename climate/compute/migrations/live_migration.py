@@ -162,7 +162,7 @@ def done(compute: Compute, server: Server, worker: str) -> bool:
     arrived = migration.is_at_destination(server.node_id)
     if FAILED in details or (arrived and SENT in details):
         return _end(compute, server, worker, migration)
-    return migration_steps.hand_over(compute, server, worker, migration)
+    return migration_steps.move_to_destination(compute, server, worker, migration)
 
 
 def _note_failure(
@@ -171,7 +171,7 @@ def _note_failure(
     """Note the failure unless another task is requested meanwhile; return the requested task."""
     with compute.engine.begin() as conn:
         now = compute.now(conn)
-        wanted = reschedule.hold(conn, server.id, worker, now, migration_steps.HOLD_SECONDS)
+        wanted = reschedule.renew_claim(conn, server.id, worker, now, migration_steps.HOLD_SECONDS)
         if wanted == LIVE_MIGRATE:
             live_migration_steps.note(conn, server.id, {FAILED: reason})
             if migration is not None:
@@ -186,7 +186,7 @@ def failed(compute: Compute, server: Server, worker: str, reason: str) -> bool:
     arrived = migration is not None and migration.is_at_destination(server.node_id)
     details = server.task_details
     if migration is not None and not arrived and SENT in details:
-        return migration_steps.hand_over(compute, server, worker, migration)
+        return migration_steps.move_to_destination(compute, server, worker, migration)
     if arrived and FAILED in details:
         with compute.engine.begin() as conn:
             tasks.let_go(conn, server.id, worker, compute.now(conn))  # the waiting guest must be removed
@@ -195,7 +195,7 @@ def failed(compute: Compute, server: Server, worker: str, reason: str) -> bool:
     if wanted != LIVE_MIGRATE:
         return wanted is None
     if migration is not None and not arrived and ARRANGEMENT in details:
-        return migration_steps.hand_over(compute, server, worker, migration)  # the destination removes it
+        return migration_steps.move_to_destination(compute, server, worker, migration)  # the destination removes it
     if arrived and SENT not in details:
         with suppress(VirtError):
             _drop(compute, server)

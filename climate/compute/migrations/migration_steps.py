@@ -71,10 +71,10 @@ def migrate(work: Work) -> None:
         _arrive(work, migration)
     else:
         set_status(work.compute, migration, MIGRATING)
-        _leave(work, migration)
+        _release_guest(work, migration)
 
 
-def leave_again(work: Work) -> bool:
+def leave_destination(work: Work) -> bool:
     """Leave the destination of a reverted migration; False if the server is at its source again."""
     migration = current(work.compute, work.server)
     if migration is None or not migration.is_at_destination(work.server.node_id):
@@ -103,11 +103,11 @@ def evacuate(work: Work) -> None:
     _begin(work, run=work.server.status != SHUTOFF, made=shared)
 
 
-def _leave(work: Work, migration: Migration) -> None:
+def _release_guest(work: Work, migration: Migration) -> None:
     """Stop a guest, and copy its disk to where the destination reads it."""
     work.driver.stop(work.guest, kindly=work.server.status == ACTIVE)
     if not shared_home.has(work.compute, migration.dest_host):
-        image_data.carry(work.compute, work.guest, migration.file, work.check)
+        image_data.copy_disk(work.compute, work.guest, migration.file, work.check)
     work.check()
     volume_attachments.release(work.compute, work.server.id)
     vif_plugging.unplug(work.compute, work.server)
@@ -163,16 +163,16 @@ def done(compute: Compute, server: Server, worker: str) -> bool | None:
     arrived = migration.is_at_destination(server.node_id)
     if arrived is (server.task == MIGRATE):
         return None
-    return hand_over(compute, server, worker, migration)
+    return move_to_destination(compute, server, worker, migration)
 
 
-def hand_over(compute: Compute, server: Server, worker: str, migration: Migration) -> bool:
+def move_to_destination(compute: Compute, server: Server, worker: str, migration: Migration) -> bool:
     """Move a server to the other node of its migration; False if another task was requested."""
     to, host = migration.beyond(server.node_id)
     with compute.engine.begin() as conn:
         now = compute.now(conn)
         locked = servers.get(conn, server.id, lock=True)
-        wanted = reschedule.hold(conn, server.id, worker, now, HOLD_SECONDS) if locked is not None else None
+        wanted = reschedule.renew_claim(conn, server.id, worker, now, HOLD_SECONDS) if locked is not None else None
         if wanted != server.task or to is None or server.node_id is None:
             return wanted is None
         rows.swap(conn, migration, to, server.node_id, now)
@@ -189,7 +189,7 @@ def taken_back(compute: Compute, server: Server, worker: str, reason: str) -> bo
     with compute.engine.begin() as conn:
         now = compute.now(conn)
         locked = servers.get(conn, server.id, lock=True)
-        wanted = reschedule.hold(conn, server.id, worker, now, HOLD_SECONDS) if locked is not None else None
+        wanted = reschedule.renew_claim(conn, server.id, worker, now, HOLD_SECONDS) if locked is not None else None
         if wanted != server.task:
             return wanted is None
         rows.fail(conn, migration.id, reason, now)

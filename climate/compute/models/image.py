@@ -51,7 +51,7 @@ class Image:
     """Lists omit the image unless they ask for hidden ones."""
     tags: tuple[str, ...] = ()
 
-    def seen_by(self, project_id: str) -> bool:
+    def is_visible_to(self, project_id: str) -> bool:
         """Return whether a project sees the image without being its member."""
         return self.visibility in (PUBLIC, COMMUNITY) or self.project_id == project_id
 

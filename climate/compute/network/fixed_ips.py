@@ -65,7 +65,7 @@ def chosen(
 def _usable(conn: Connection, project_id: str, wanted: Sequence[str]) -> tuple[Network, ...]:
     if not wanted:
         return ()
-    network_rows.keep(conn, wanted)
+    network_rows.lock_shared(conn, wanted)
     result = network_rows.by_ids(conn, wanted, project_id)
     for network_id in wanted:
         if network_id not in result:
@@ -96,7 +96,7 @@ def record(conn: Connection, request: InterfaceRequest, granted: Sequence[Grante
         for one in grant.asked.interfaces
         if one.server_id in request.server_ids
     ]
-    if vifs and len(rows.make_vifs(conn, vifs)) < len(vifs):
+    if vifs and len(rows.insert_vifs(conn, vifs)) < len(vifs):
         raise MacsCollide("A chosen MAC was taken by another interface: try again")
     for grant in sorted(granted, key=lambda one: one.network.id):
         _record_one(conn, grant, {server_id: grant.addresses[server_id] for server_id in request.server_ids}, now)
@@ -131,7 +131,7 @@ def allocate(
         for place, network in zip(request.numbers, request.networks, strict=True)
         for server_id in request.server_ids
     ]
-    made = _make_vifs(conn, wanted, choose)
+    made = _insert_vifs(conn, wanted, choose)
     # Requests for given addresses wait for each other: lock all of them in the same order.
     for network in sorted({one.id: one for one in request.networks}.values(), key=lambda one: one.id):
         _take(conn, network, request, [vif.id for vif in made if vif.network_id == network.id], now)
@@ -155,14 +155,14 @@ def _take(conn: Connection, network: Network, request: InterfaceRequest, vif_ids
         raise NoMoreAddresses(f"Zero fixed ips available on network {network.id}.", found=result // each)
 
 
-def _make_vifs(conn: Connection, wanted: Sequence[tuple[str, str, int]], choose: ChooseMac) -> list[NewVif]:
+def _insert_vifs(conn: Connection, wanted: Sequence[tuple[str, str, int]], choose: ChooseMac) -> list[NewVif]:
     """Insert interfaces, each of a server in a network at its place; return them in this order."""
     vifs = [NewVif(str(uuid4()), "", network_id, server_id, place) for server_id, network_id, place in wanted]
     left = {vif.id: at for at, vif in enumerate(vifs)}
     for _ in range(MAC_ATTEMPTS):
         for at in left.values():
             vifs[at] = vifs[at]._replace(mac=choose())
-        for vif_id in rows.make_vifs(conn, [vifs[at] for at in left.values()]):
+        for vif_id in rows.insert_vifs(conn, [vifs[at] for at in left.values()]):
             del left[vif_id]
         if not left:
             return vifs
@@ -192,7 +192,7 @@ def deallocate(conn: Connection, server_id: str, now: datetime, tell: TellNetwor
     Ports that a project created are detached, and keep their addresses.
     """
     hosts = port_rows.unbind(conn, server_id, now)
-    given = rows.give_up(conn, server_id, now)
+    given = rows.deallocate(conn, server_id, now)
     tell(conn, _released(DEALLOCATE, server_id, given))
     # Read floating addresses after the lock on the fixed ones, to see those associated in the meantime.
     hosts |= floating_rows.let_go(conn, server_id, now)
@@ -249,7 +249,7 @@ def _joined(conn: Connection, whose: tuple[str, str, str], choose: ChooseMac) ->
     own = next((vif.id for vif in there if vif.network.id == network.id and not vif.kept), None)
     if own is not None:
         return network, own
-    return network, _make_vifs(conn, [(server_id, network.id, next_place(there))], choose)[0].id
+    return network, _insert_vifs(conn, [(server_id, network.id, next_place(there))], choose)[0].id
 
 
 def next_place(there: Sequence[Vif]) -> int:
@@ -270,7 +270,7 @@ def remove(
 
     Raise NotFound if the server lacks it, Conflict if a floating address uses it.
     """
-    given = rows.give_up(conn, server_id, now, vif_id=vif_id, address=address)
+    given = rows.deallocate(conn, server_id, now, vif_id=vif_id, address=address)
     if not given:
         raise NotFound(f"Instance {server_id} doesn't have fixed ip '{address}'.")
     if floating_rows.stands_for(conn, given[0].network_id, address):

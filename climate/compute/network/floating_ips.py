@@ -33,7 +33,7 @@ MOST_AT_ONCE = 65536
 """Maximum number of addresses added to a pool at once."""
 
 
-def make_pool(
+def create_pool(
     conn: Connection,
     name: str,
     cidr: IPv4Network,
@@ -58,7 +58,7 @@ def make_pool(
     if any(IPv4Network(pool.cidr).overlaps(cidr) for pool in pool_rows.pools(conn)):
         raise Conflict(f"{cidr} overlaps the range of another pool")
     where = {"id": pool_id, "gateway": None if gateway is None else str(gateway), "interface": interface}
-    made = pool_rows.make_pool(conn, name, str(cidr), where)
+    made = pool_rows.create_pool(conn, name, str(cidr), where)
     if made is None:
         raise Conflict(f"Floating pool {name} exists already")
     return made

@@ -195,7 +195,7 @@ def disassociate(conn: Connection, network_id: str) -> None:
 
 def add_to_project(conn: Connection, project_id: str) -> Network:
     """Associate the lowest unowned network with a project. Raise NoMoreNetworks."""
-    result = rows.give(conn, project_id, more=True)
+    result = rows.assign_vlan(conn, project_id, more=True)
     if result is None:
         raise NoMoreNetworks
     return result

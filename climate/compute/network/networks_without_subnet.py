@@ -105,7 +105,7 @@ def drop(conn: Connection, outline_id: str) -> None:
 
 
 def _complete_pool(conn: Connection, options: NetworkOptions, outline: Outline, given: Range) -> None:
-    floating_ips.make_pool(
+    floating_ips.create_pool(
         conn, outline.label, given.cidr, gateway=given.gateway, interface=outline.interface, pool_id=outline.id
     )
     for first, last in given.stretches or [(given.cidr[0], given.cidr[-1])]:

@@ -74,7 +74,7 @@ def _check_room(conn: Connection, project_id: str) -> None:
 
 
 def _network(conn: Connection, network_id: str, seen_by: str | None) -> Network | None:
-    network_rows.keep(conn, [network_id])
+    network_rows.lock_shared(conn, [network_id])
     return network_rows.by_ids(conn, [network_id], seen_by).get(network_id)
 
 

@@ -64,4 +64,4 @@ def take_back(compute: Compute, pool: str, token: int) -> None:
         gone = rows.take_back(conn, pool)
         network_hosts.call(conn, {one.host for one in gone})
         changes = [(one.network_id, DISASSOCIATE, {"floating": one.floating, "fixed": one.fixed}) for one in gone]
-        compute.tell_network(conn, changes)
+        compute.network_notifier(conn, changes)

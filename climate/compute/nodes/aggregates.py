@@ -119,7 +119,7 @@ def remove_host(compute: Compute, aggregate_id: int, host: str) -> Aggregate:
             raise NotFound(f"Aggregate {aggregate.name} has no host {host}.")
         if aggregate.kind == POOL:
             _check_outside(left)
-        rows.leave(conn, aggregate, _ids(left))
+        rows.remove_nodes(conn, aggregate, _ids(left))
         return _changed(compute, conn, aggregate_id, aggregate)
 
 
@@ -144,7 +144,7 @@ def _write(conn: Connection, aggregate: Aggregate, name: str, metadata: Mapping[
         _check_zone(conn, aggregate.id, metadata.get(ZONE), held)
     moves = kind != aggregate.kind
     if moves:
-        rows.leave(conn, aggregate, _ids(held))
+        rows.remove_nodes(conn, aggregate, _ids(held))
     rows.change(conn, aggregate.id, name, kind, metadata)
     if moves:
         rows.join(conn, aggregate, kind, _ids(held))
@@ -178,7 +178,7 @@ def _sources(conn: Connection, pool: str, nodes: Sequence[Member]) -> frozenset[
     """Return the pools from which nodes may move into this one."""
     if pool not in KEPT:
         return KEPT
-    return rows.lent_from_outside(conn, [node.pool for node in nodes if node.pool is not None])
+    return rows.foreign_pools(conn, [node.pool for node in nodes if node.pool is not None])
 
 
 def _check_outside(nodes: Sequence[Member]) -> None:

@@ -32,7 +32,7 @@ BATCH = 200
 """Services in one request, so that the answer stays below the size limit."""
 
 
-def wanted(flavor: Flavor | None) -> str | None:
+def required_level(flavor: Flavor | None) -> str | None:
     """Return the trust level that a flavor requires, None for any; BadRequest for an unknown level."""
     level = None if flavor is None else flavor.extra_specs.get(SPEC)
     if level is not None and level not in LEVELS:

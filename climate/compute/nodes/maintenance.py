@@ -47,7 +47,7 @@ def remove(compute: Compute, service: Service) -> None:
         before = _service(compute, conn, host)
         if before is not None and before.up:
             raise Conflict(f"Service {host} is up: stop it first, or force it down.")
-        servers, pooled = rows.held(conn, host)
+        servers, pooled = rows.lock_capacity(conn, host)
         if servers:
             raise Conflict(f"Service {host} still has servers ({servers}): delete them first.")
         if pooled:

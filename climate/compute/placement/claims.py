@@ -136,7 +136,7 @@ def _joined(compute: Compute, conn: Connection, spec: Spec, counts: Mapping[int,
     seen, nodes = spec.occupants, list(counts)
     came: list[int] = []
     if seen is not None and compute.rules.kept() is not Sees.NOTHING:
-        now = request_data.occupied(conn, compute.rules.seen(), spec, nodes)
+        now = request_data.occupied(conn, compute.rules.occupants_read(), spec, nodes)
         came += seen.fewer_than(now) if now else []
     if spec.demands is not None:
         demands = request_data.demanded(conn, spec, nodes)

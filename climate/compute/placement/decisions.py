@@ -48,7 +48,7 @@ def of(compute: Compute, server_id: str) -> list[Decision]:
         return [_decision(row) for row in rows.of(conn, server_id)]
 
 
-def keep(conn: Connection, decision: Decision) -> None:
+def store(conn: Connection, decision: Decision) -> None:
     """Store a decision, in the transaction that carries it out."""
     body: dict[str, object] = {"kind": decision.kind, "trail": decision.trail}
     body |= {"lost": [list(reasons) for reasons in decision.lost]} if decision.lost else {}

@@ -37,7 +37,7 @@ def completed(conn: Connection, rules: Rules, spec: Spec) -> Spec:
         image=image.properties if image else {},
         same_host=_nodes(conn, spec, "same_host"),
         different_host=_nodes(conn, spec, "different_host"),
-        occupants=occupied(conn, rules.seen(), spec),
+        occupants=occupied(conn, rules.occupants_read(), spec),
         demands=demanded(conn, spec) if _counts_demands(rules, spec) else None,
         other_flavors=builds.nodes_of_other_flavors(conn, spec.flavor.id) if spec.flavor and by_type else frozenset(),
     )

@@ -21,7 +21,7 @@ from climate.database.connections import reading
 
 def nodes(compute: Compute, name: str | None = None) -> list[Node]:
     """Return all nodes, or those of one name, without nodes that their driver no longer reports."""
-    return [node for node in known_nodes(compute, name) if node.present]
+    return [node for node in all_nodes(compute, name) if node.present]
 
 
 def called(compute: Compute, word: str) -> list[Node]:
@@ -29,7 +29,7 @@ def called(compute: Compute, word: str) -> list[Node]:
     return nodes(compute, word) or [node for node in nodes(compute) if word in (str(node.id), node.uuid)]
 
 
-def known_nodes(compute: Compute, name: str | None = None) -> list[Node]:
+def all_nodes(compute: Compute, name: str | None = None) -> list[Node]:
     """Return all nodes, also those that are kept as absent because they have servers or a lease."""
     with reading(compute.engine) as conn:
         return node_rows.listed(conn, compute.now(conn), compute.down_seconds, name)
@@ -98,7 +98,7 @@ def enrol(compute: Compute, name: str, token: int) -> None:
             raise _elsewhere(node)
         if node.pool is None and rows.servers_on(conn, [node.id], but_granted=True):
             raise Conflict(f"Host {name} has servers.")
-        rows.put(conn, node.id, FREEPOOL, token)
+        rows.move(conn, node.id, FREEPOOL, token)
 
 
 def withdraw(compute: Compute, name: str, token: int) -> None:
@@ -114,7 +114,7 @@ def withdraw(compute: Compute, name: str, token: int) -> None:
         _check_fence([node], token)
         if node.pool not in (None, FREEPOOL):
             raise _elsewhere(node)
-        rows.put(conn, node.id, None, token)
+        rows.move(conn, node.id, None, token)
 
 
 def promise(compute: Compute, pool: str, wanted: Mapping[str, str]) -> int:
@@ -183,7 +183,7 @@ def lend(
 def close(compute: Compute, pool: str, token: int) -> None:
     """Close a pool: nobody can boot in it any more; nothing to do if it does not exist. Raises StaleToken."""
     with compute.engine.begin() as conn:
-        rows.close(conn, pool, [node.id for node in _hold(conn, pool, token)], token)
+        rows.close(conn, pool, [node.id for node in _lock_pool(conn, pool, token)], token)
 
 
 def take_back(compute: Compute, pool: str, names: Sequence[str], token: int, to: str | None = FREEPOOL) -> None:
@@ -193,8 +193,8 @@ def take_back(compute: Compute, pool: str, names: Sequence[str], token: int, to:
     are in the reservation pool already are fenced against lower tokens too. Raises StaleToken.
     """
     with compute.engine.begin() as conn:
-        _keep(conn, to)
-        held = _hold(conn, pool, token, names)
+        _create_locked(conn, to)
+        held = _lock_pool(conn, pool, token, names)
         left = rows.servers_on(conn, [node.id for node in held if node.pool == pool]) if to == FREEPOOL else 0
         if left:
             raise Busy(f"{left} servers are still on the hosts of {pool}")
@@ -208,25 +208,25 @@ def place(compute: Compute, name: str, to: str | None, token: int) -> None:
     node or pool; Conflict if it is kept from outside; StaleToken.
     """
     with compute.engine.begin() as conn:
-        _keep(conn, to)
+        _create_locked(conn, to)
         node = _one(_one_per_name(rows.lock_named(conn, [name])), name)
         if node.outside:
             raise _kept_from_outside(node)
         _check_fence([node], token)
         if to == FREEPOOL and node.pool != FREEPOOL and rows.servers_on(conn, [node.id], but_granted=True):
             raise Busy(f"Servers are still on host {name}.")
-        rows.put(conn, node.id, to, token)
+        rows.move(conn, node.id, to, token)
 
 
-def _keep(conn: Connection, pool: str | None) -> None:
+def _create_locked(conn: Connection, pool: str | None) -> None:
     """Create and keep a pool until the transaction ends; lock it before any node, as everywhere."""
     if pool in KEPT and not rows.ensure(conn, pool):
         raise Conflict(f"Aggregate {pool} is an ordinary one with the name of a pool: rename it.")
-    if pool is not None and pool not in KEPT and not rows.keep_lent(conn, pool):
+    if pool is not None and pool not in KEPT and not rows.lock_lent(conn, pool):
         raise NotFound(f"Pool {pool} could not be found.")
 
 
-def _hold(conn: Connection, pool: str, token: int, free: Sequence[str] = (), *, drop: bool = False) -> list[Held]:
+def _lock_pool(conn: Connection, pool: str, token: int, free: Sequence[str] = (), *, drop: bool = False) -> list[Held]:
     """Lock a lent pool and its nodes, and those of the reservation pool with a name in `free`."""
     _check_lendable(pool)
     fence = rows.lock(conn, pool)

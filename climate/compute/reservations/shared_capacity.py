@@ -74,7 +74,7 @@ def grant(compute: Compute, grant: Grant, token: int) -> None:
         nodes = _nodes(grant, held, token)
         if not rows.write(conn, grant.pool, grant.projects, grant.group_id if grant.policy else None, token):
             raise StaleToken
-        rows.put(conn, grant.pool, nodes)
+        rows.replace_slots(conn, grant.pool, nodes)
         if not flavors.write(conn, grant.flavor):
             raise Conflict(f"There is another flavor named {grant.flavor.name}.")
         if grant.group_id and grant.policy:

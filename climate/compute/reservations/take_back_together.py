@@ -30,7 +30,7 @@ def take_back(compute: Compute, returns: Sequence[Return]) -> list[ComputeError 
     if another transaction holds the pool or one of its nodes. Request that return alone then.
     """
     with compute.engine.begin() as conn:
-        kept = rows.keep(conn, {one.to for one in returns if one.to is not None})
+        kept = rows.lock_unlocked(conn, {one.to for one in returns if one.to is not None})
         names = [name for one in returns for name in one.names]
         fences, nodes = rows.lock(conn, [one.pool for one in returns], names)
         wanted = {one.pool: _nodes_of(one, nodes) for one in returns}

@@ -155,7 +155,7 @@ class Rules:
     sees: Sees = Sees.NOTHING
     """Servers whose owners the scheduler itself reads."""
 
-    def seen(self) -> Sees:
+    def occupants_read(self) -> Sees:
         """Return the servers whose owners the scheduler or one of its rules reads."""
         weighing = [self.sees, *(rule.sees for rule in self.weighers), *(cost.sees for cost in self.costs)]
         return max([self.kept(), *weighing])

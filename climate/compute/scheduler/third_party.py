@@ -43,7 +43,7 @@ class ThirdPartyScheduler:
         try:
             if not len(there):
                 raise NoValidHost(refusal(spec, count, record))
-            plan = self._asked(there, spec, count, rules)
+            plan = self._scheduled(there, spec, count, rules)
             trail = plan.trail
             picks = _checked(self.name, there, plan, count)
         except NoValidHost as none:
@@ -52,7 +52,7 @@ class ThirdPartyScheduler:
         record.picks = [(index, ([], [], pick.weight)) for index, pick in zip(indexes, picks, strict=True)]
         return Plan(picks, self._trail(record, trail))
 
-    def _asked(self, hosts: Hosts, spec: Spec, count: int, rules: Rules) -> Plan:
+    def _scheduled(self, hosts: Hosts, spec: Spec, count: int, rules: Rules) -> Plan:
         try:
             plan = self.schedule(hosts, spec, count, rules)
             return Plan(tuple(plan.picks), plan.trail)

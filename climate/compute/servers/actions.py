@@ -179,7 +179,7 @@ def record(conn: Connection, compute: Compute, server: Server, request: TaskRequ
     if server.task_image is not None and server.task == SHELVE:
         image_data.drop(conn, server.task_image)
     elif server.task_image is not None:
-        image_data.give_up(conn, server.task_image, now)
+        image_data.record_failure(conn, server.task_image, now)
     tasks.record(conn, server.id, request.task, now, request.image, request.details)
     if by is not None:
         tasks.note(conn, server.id, WISHES[request.task].action, by, now)
@@ -187,7 +187,7 @@ def record(conn: Connection, compute: Compute, server: Server, request: TaskRequ
 
 def drop(conn: Connection, compute: Compute, server: Server) -> None:
     """Delete the row of a server that is on no node, its addresses and the image that it was shelved in."""
-    fixed_ips.deallocate(conn, server.id, compute.now(conn), compute.tell_network)
+    fixed_ips.deallocate(conn, server.id, compute.now(conn), compute.network_notifier)
     if server.shelved_image is not None:
         image_data.drop(conn, server.shelved_image)
     tasks.delete(conn, server.id)

@@ -199,7 +199,7 @@ def _placed(compute: Compute, attempt: Attempt, build: _Build, spec: Spec) -> li
     builds.insert(conn, made, request)
     _connect(compute, conn, build, (networks, made))
     for decision in _decisions(build, made, plan.trail):
-        decisions.keep(conn, replace(decision, lost=attempt.lost))
+        decisions.store(conn, replace(decision, lost=attempt.lost))
     if build.offered is not None:
         build.offered.write(conn, made)
     return made
@@ -275,7 +275,7 @@ def _connect(
         ports.bind(conn, port_id, (ids[0], request.project_id), place, now)
     if options.auto_assign and networks and MANAGERS[networks[0].manager].FLOATING:
         pool = floating_ips.pool(conn, None, options.floating_pool)
-        floating_ips.auto_assign(conn, request.project_id, ids, (pool, now), compute.tell_network)
+        floating_ips.auto_assign(conn, request.project_id, ids, (pool, now), compute.network_notifier)
 
 
 def _is_vpn(compute: Compute, request: BootRequest) -> bool:
@@ -297,7 +297,7 @@ def _refused(
     made = [replace(draft, fault=fault) for draft in build.drafts(ids, now)]
     builds.insert(conn, made, build.request)
     refusal = Decision(build.id, None, now, decisions.REFUSED, reason.trail, attempt.lost, error=str(reason))
-    decisions.keep(conn, refusal)
+    decisions.store(conn, refusal)
     return made
 
 

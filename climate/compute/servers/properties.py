@@ -105,7 +105,7 @@ def reset(compute: Compute, server_id: str, status: str, *, by: By) -> None:
             left = server.task_image
             image_data.drop(conn, left)
         elif server.task_image is not None:
-            image_data.give_up(conn, server.task_image, now)
+            image_data.record_failure(conn, server.task_image, now)
         node_locks.lock_of_migration(conn, server.migration_id)
         if server.status == VERIFY_RESIZE and server.task != REVERT:
             ring = migration_steps.confirmed(conn, server, now)

@@ -44,7 +44,7 @@ def elsewhere(compute: Compute, server: Server, worker: str, reason: str) -> boo
     but another task was requested.
     """
     with compute.engine.begin() as conn:
-        wanted = reschedule.hold(conn, server.id, worker, compute.now(conn), HOLD_SECONDS)
+        wanted = reschedule.renew_claim(conn, server.id, worker, compute.now(conn), HOLD_SECONDS)
     if wanted != server.task:
         return wanted is None
     with contextlib.suppress(VirtError):
@@ -56,16 +56,16 @@ def elsewhere(compute: Compute, server: Server, worker: str, reason: str) -> boo
     message = faults.readable(server, reason)
     log.error("Error from last host: %s (node %s): %s", server.service_host, server.node, reason)
     if not retried(spec, most):
-        return _give_up(compute, server, worker, message, _after(server, reason))
+        return _record_failure(compute, server, worker, message, _after(server, reason))
     if len(spec.tried) >= most:
         exceeded = f"Exceeded max scheduling attempts {most} for instance {server.id}. Last exception: {message}"
-        return _give_up(compute, server, worker, exceeded, _after(server, reason))
+        return _record_failure(compute, server, worker, exceeded, _after(server, reason))
     failed = FailedBoot(server, worker, reason)
     try:
         pick = claims.settle(compute, lambda attempt: _moved(compute, attempt, failed, spec))
     except (NoValidHost, BadRequest, Busy) as none:
         refusal = replace(_after(server, reason), trail=getattr(none, "trail", {}))
-        return _give_up(compute, server, worker, f"{none} Last exception: {message}", refusal)
+        return _record_failure(compute, server, worker, f"{none} Last exception: {message}", refusal)
     if pick is None:
         return _over(compute, server, worker)
     compute.cast(pick.service_host, server.id)
@@ -84,18 +84,18 @@ def _moved(compute: Compute, attempt: Attempt, failed: FailedBoot, spec: Spec) -
     group = server_groups.staying(conn, compute.rules, server.group_id, server.id) if server.group_id else None
     now = compute.now(conn)
     locked = servers.get(conn, server.id, lock=True)
-    if locked is None or reschedule.hold(conn, server.id, failed.worker, now, HOLD_SECONDS) != server.task:
+    if locked is None or reschedule.renew_claim(conn, server.id, failed.worker, now, HOLD_SECONDS) != server.task:
         return None
     asked = replace(spec, group=group, build_id=server.build_id, server_ids=(server.id,))
     also = (server.node_id,) if server.node_id is not None else ()
     plan = claims.claim(compute, attempt, request_data.completed(conn, compute.rules, asked), 1, 1, also)
     claims.release(conn, locked)
     reschedule.move(conn, server.id, plan.picks[0].node_id, now)
-    decisions.keep(conn, replace(_after(server, failed.reason), made_at=now, trail=plan.trail, lost=attempt.lost))
+    decisions.store(conn, replace(_after(server, failed.reason), made_at=now, trail=plan.trail, lost=attempt.lost))
     return plan.picks[0]
 
 
-def _give_up(compute: Compute, server: Server, worker: str, message: str, decision: Decision) -> bool:
+def _record_failure(compute: Compute, server: Server, worker: str, message: str, decision: Decision) -> bool:
     with compute.engine.begin() as conn:
         now = compute.now(conn)
         outcome = {
@@ -104,14 +104,14 @@ def _give_up(compute: Compute, server: Server, worker: str, message: str, decisi
         }
         finished = tasks.finish(conn, server.id, worker, server.task or "", outcome, now)
         if finished:
-            decisions.keep(conn, replace(decision, made_at=now, error=message))
+            decisions.store(conn, replace(decision, made_at=now, error=message))
     return finished or _over(compute, server, worker)
 
 
 def _over(compute: Compute, server: Server, worker: str) -> bool:
     """Return whether the worker has lost the claim on the server."""
     with compute.engine.begin() as conn:
-        return reschedule.hold(conn, server.id, worker, compute.now(conn), HOLD_SECONDS) is None
+        return reschedule.renew_claim(conn, server.id, worker, compute.now(conn), HOLD_SECONDS) is None
 
 
 def _after(server: Server, reason: str) -> Decision:

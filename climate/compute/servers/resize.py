@@ -117,7 +117,7 @@ def _claimed(compute: Compute, attempt: Attempt, resize: Resize, by: By | None) 
     check_quota(limits, servers.used(conn, server.project_id), lacking)
     if lacking != Room() or any(key in flavor.extra_specs for key in (*KEYS, SPEC)):
         _claim(compute, attempt, replace(server, flavor=flavor), lacking, trust)
-    sizes.hold(conn, server.id, larger)
+    sizes.set_held_capacity(conn, server.id, larger)
     actions.record(conn, compute, server, TaskRequest(RESIZE, details={"flavor": asdict(flavor)}), by)
 
 

@@ -52,9 +52,9 @@ def _placed(
         request_data.check_place(conn, spec, compute.rules.options.default_zone)
     plan = claims.claim(compute, attempt, request_data.completed(conn, compute.rules, spec), 1, 1)
     pick, now = plan.picks[0], compute.now(conn)
-    resize_and_shelve.put_on(conn, server.id, pick.node_id)
+    resize_and_shelve.place(conn, server.id, pick.node_id)
     actions.record(conn, compute, server, TaskRequest(UNSHELVE), by)
-    decisions.keep(conn, Decision(server.build_id, server.id, now, decisions.PLACED, plan.trail, attempt.lost))
+    decisions.store(conn, Decision(server.build_id, server.id, now, decisions.PLACED, plan.trail, attempt.lost))
     return pick
 
 

@@ -48,7 +48,7 @@ def attach(compute: Compute, requester: Requester, volume_id: str) -> Volume:
         free = [device for device in range(1, MOST + 1) if device not in taken]
         if not free:
             raise Conflict(f"Instance {server.id} has {MOST} volumes, the maximum: detach one first")
-        rows.give(conn, volume.id, server.id, free[0])
+        rows.begin_attachment(conn, volume.id, server.id, free[0])
         _notify(conn, compute, server, requester, away=away)
         given = rows.get(conn, volume.id)
     compute.cast(server.service_host or "", server.id)
@@ -97,7 +97,7 @@ def drop(compute: Compute, pool: str, token: int, *, keep: bool) -> None:
         if not reserved_floating_ips.fence(conn, pool, token):
             raise StaleToken
         if keep:
-            rows.keep(conn, pool)
+            rows.retain(conn, pool)
         there = [volume for volume in rows.of_pools(conn, [pool], lock=True) if not volume.kept]
         unattached = [volume for volume in there if volume.server_id is None]
         for volume in unattached:

@@ -52,12 +52,12 @@ def unpack(source: Path, folder: Path, size_gb: int) -> None:
         with tar_reader.opened(source) as stream:
             reader = Reader(stream, size_gb or ROOM_GB)
             for member in reader:
-                put(reader, member, folder)
+                extract_member(reader, member, folder)
     except DAMAGED as error:
         raise VirtError(f"the image is not a usable tar archive: {error}") from error
 
 
-def put(reader: Reader, member: tarfile.TarInfo, folder: Path) -> None:
+def extract_member(reader: Reader, member: tarfile.TarInfo, folder: Path) -> None:
     """Create a member strictly inside `folder`. Raise VirtError, OSError."""
     target = _inside(reader, folder, member.name)
     if target == folder:

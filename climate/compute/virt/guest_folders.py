@@ -86,7 +86,7 @@ class Homes:
         pid = pids.read(self.of(server_id) / PID)
         return pid if pids.state(pid) else None
 
-    def make(self, server_id: str) -> Path:
+    def prepare(self, server_id: str) -> Path:
         """Return the folder of a guest before its preparation or start; processes of an earlier start are ended."""
         home = self.of(server_id)
         known = home.is_dir()

@@ -79,19 +79,19 @@ def unlink(home: Path) -> None:
 def plug(monitor: qmp.Monitor, volumes: Iterable[Attached]) -> None:
     """Ensure that a running QEMU has exactly these disks. Raise VirtError if the guest does not release one."""
     wanted = {one.name: one for one in volumes}
-    nodes = {node["node-name"] for node in monitor.ask("query-named-block-nodes")}
+    nodes = {node["node-name"] for node in monitor.execute("query-named-block-nodes")}
     there = {name for name in nodes if len(name) == _NAME_LENGTH + 1 and name.startswith("v")}
     for name in sorted(there - set(wanted)):
         _unplug(monitor, name)
     for name in sorted(set(wanted) - there, key=lambda name: wanted[name].device):
-        monitor.ask("blockdev-add", **wanted[name].block())
-        monitor.ask("device_add", **wanted[name].device_options())
+        monitor.execute("blockdev-add", **wanted[name].block())
+        monitor.execute("device_add", **wanted[name].device_options())
 
 
 def _unplug(monitor: qmp.Monitor, name: str) -> None:
     device = f"d{name[1:]}"
-    present = {one["qdev"].rsplit("/", 2)[-2] for one in monitor.ask("query-block") if one.get("qdev")}
+    present = {one["qdev"].rsplit("/", 2)[-2] for one in monitor.execute("query-block") if one.get("qdev")}
     if device in present:
-        monitor.ask("device_del", id=device)
+        monitor.execute("device_del", id=device)
         monitor.event(lambda data: data.get("device") == device, "DEVICE_DELETED")
-    monitor.ask("blockdev-del", node_name=name)
+    monitor.execute("blockdev-del", node_name=name)

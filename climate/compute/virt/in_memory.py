@@ -17,7 +17,7 @@ class MemoryDriver:
 
     specs: Sequence[NodeSpec] = ()
     broken: set[str] = field(default_factory=set)
-    wires: Wiring = Wiring.NONE
+    wiring_mode: Wiring = Wiring.NONE
     guests: dict[str, State] = field(default_factory=dict)
     rescued: set[str] = field(default_factory=set)
     """Ids of the guests that run from another disk than their own."""
@@ -34,7 +34,7 @@ class MemoryDriver:
         return of_programs("fake")
 
     def wiring(self, node: str) -> Wiring:
-        return self.wires
+        return self.wiring_mode
 
     def host_netns(self, node: str) -> str | None:
         return next((spec.netns for spec in self.specs if spec.name == node), None)

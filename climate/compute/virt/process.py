@@ -247,7 +247,7 @@ class ProcessDriver:
 
     def _furnished(self, guest: Guest) -> Path:
         """Return the folder of a guest without a process, with the disk built that it boots from."""
-        home = self.homes.make(guest.id)
+        home = self.homes.prepare(guest.id)
         disk = boot_disk(home, guest)
         if not disk.is_dir():
             draft = disk.with_name(f"{disk.name}.new")

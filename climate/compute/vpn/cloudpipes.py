@@ -195,7 +195,9 @@ def _authority(compute: Compute, conn: Connection, project_id: str) -> Authority
     own = authority.create(project_id, now)
     server = authority.sign_server(own, now)
     sealed, server_sealed = (compute.vault.seal({KEY: one.key}) for one in (own, server))
-    return rows.keep_authority(conn, Authority(project_id, own.certificate, sealed, server.certificate, server_sealed))
+    return rows.insert_authority(
+        conn, Authority(project_id, own.certificate, sealed, server.certificate, server_sealed)
+    )
 
 
 def _known(conn: Connection, project_id: str) -> Authority:

@@ -74,11 +74,11 @@ class ChildAnswer:
 class ChildClient(Protocol):
     """Client of child zones. Error messages contain no secrets and no text from a child."""
 
-    def ask(self, zone: ChildZone, request: ChildRequest, seconds: float | None = None) -> ChildAnswer:
+    def send(self, zone: ChildZone, request: ChildRequest, seconds: float | None = None) -> ChildAnswer:
         """Send one request. Raise ChildError if it is not answered within `seconds` (None: the setting)."""
         ...
 
-    def ask_all(
+    def send_all(
         self, requests: Sequence[tuple[ChildZone, ChildRequest]], seconds: float | None = None
     ) -> list[ChildAnswer | ChildError]:
         """Send all in parallel, each with its own deadline; outcomes are in the order of the requests."""

@@ -35,11 +35,11 @@ def note_outcomes(compute: Compute, zones: Sequence[ChildZone], outcomes: Sequen
         child_zones.mark_loops(conn, compute.now(conn), ids=[zone.id for zone in matching])
 
 
-def look_for(compute: Compute, zones: Sequence[ChildZone]) -> None:
+def probe(compute: Compute, zones: Sequence[ChildZone]) -> None:
     """Send a probe request to everything below these children; the zone that it returns to finds the loop."""
     if compute.zones.client is None or not zones:
         return
     with compute.engine.begin() as conn:
         child_zones.clear_loops(conn, [zone.id for zone in zones])
     request = ChildRequest("GET", f"/servers/{NOBODY}")
-    compute.zones.client.ask_all([(zone, request) for zone in zones])
+    compute.zones.client.send_all([(zone, request) for zone in zones])

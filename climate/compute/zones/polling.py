@@ -55,7 +55,7 @@ def poll(compute: Compute, tell: Tell = lambda conn, now, zone: None) -> int:
             if after is not None and after.is_active != before.is_active:
                 tell(conn, now, after)
     answered = [zone for zone, outcome in zip(due, outcomes, strict=True) if isinstance(outcome, ChildAnswer)]
-    _look_for_loops(compute, answered)
+    _probe_for_loops(compute, answered)
     placed_servers.forget_gone(compute, [registry.opened(compute, zone) for zone in answered])
     return len(due)
 
@@ -76,7 +76,7 @@ def _poll_children(compute: Compute, zones: Sequence[ChildZone]) -> list[Outcome
         except ComputeError as error:
             outcomes[zone.id] = ChildError(str(error))
     assert compute.zones.client is not None
-    answers = compute.zones.client.ask_all(asked)
+    answers = compute.zones.client.send_all(asked)
     outcomes |= {zone.id: answer for (zone, _), answer in zip(asked, answers, strict=True)}
     return [outcomes[zone.id] for zone in zones]
 
@@ -140,7 +140,7 @@ def _record_failure(
     return after
 
 
-def _look_for_loops(compute: Compute, answered: Sequence[ChildZone]) -> None:
+def _probe_for_loops(compute: Compute, answered: Sequence[ChildZone]) -> None:
     """Probe for loops below children that answered for the first time, and below those that led back to this zone."""
     suspects = [zone for zone in answered if zone.last_seen is None or zone.loop_at is not None]
-    loops.look_for(compute, [registry.opened(compute, zone) for zone in suspects])
+    loops.probe(compute, [registry.opened(compute, zone) for zone in suspects])

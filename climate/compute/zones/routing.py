@@ -49,7 +49,7 @@ def forward(compute: Compute, server_id: str, request: ChildRequest, project_id:
         return _search(compute, there, server_id, request)
     if project_id is not None and route.placed.project_id != project_id:
         raise _nobody(server_id)
-    return _ask_owner(compute, there, route.placed, request)
+    return _send_to_owner(compute, there, route.placed, request)
 
 
 def forward_known(
@@ -89,7 +89,7 @@ def _opened(compute: Compute, known: Sequence[ChildZone], now: datetime) -> Chil
 def send(compute: Compute, requests: Sequence[tuple[ChildZone, ChildRequest]]) -> list[Outcome]:
     """Send requests to children; record those to skip for a while, and those that lead back to this zone."""
     assert compute.zones.client is not None
-    outcomes = compute.zones.client.ask_all(requests)
+    outcomes = compute.zones.client.send_all(requests)
     zones = [zone for zone, _ in requests]
     late = [
         zone.id
@@ -105,7 +105,7 @@ def send(compute: Compute, requests: Sequence[tuple[ChildZone, ChildRequest]]) -
     return outcomes
 
 
-def _ask_owner(compute: Compute, there: Children, placed: PlacedServer, request: ChildRequest) -> ChildAnswer:
+def _send_to_owner(compute: Compute, there: Children, placed: PlacedServer, request: ChildRequest) -> ChildAnswer:
     if not there.asked:
         raise _silent(placed.server_id)
     zone = there.asked[0]

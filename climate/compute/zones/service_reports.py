@@ -35,7 +35,7 @@ def report_compute(compute: Compute, last: LastReport | None = None) -> None:
             if not rows.is_changed(conn, host, last.nodes):
                 return
     with compute.engine.begin() as conn:
-        seen = rows.seen(conn, host)  # first, so that changes during the report lead to another one
+        seen = rows.present_state(conn, host)  # first, so that changes during the report lead to another one
         now = compute.now(conn)
         rows.report_nodes(conn, host, now, period)
         rows.forget(conn, now - timedelta(seconds=KEPT_PERIODS * period))

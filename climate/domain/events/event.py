@@ -82,7 +82,7 @@ def _moved(event: Event, fact: EventFact) -> Event:
     if isinstance(fact, ShareFact):
         return _share_moved(event, fact)
     if isinstance(fact, HoldFact):
-        return _hold_moved(event, fact)
+        return _expiry_moved(event, fact)
     if isinstance(fact, WaitFact):
         return _wait_over(event, fact)
     if isinstance(fact, RetryFact):
@@ -111,7 +111,7 @@ def _share_moved(event: Event, fact: ShareFact) -> Event:
     return replace(event, shares=shares, reason=said or event.reason)
 
 
-def _hold_moved(event: Event, fact: HoldFact) -> Event:
+def _expiry_moved(event: Event, fact: HoldFact) -> Event:
     match fact:
         case facts.HoldConfirmed():
             return replace(event, status=DONE, outcome=CANCELLED, reason="the hold was confirmed")

@@ -216,9 +216,9 @@ def finish(lease: Lease, event_id: UUID, now: datetime) -> tuple[Fact, ...]:
     _allow(event, DONE)
     outcome = "LATE" if now - event.due_at > LATE else "OK"
     if event.kind is EventKind.EXPIRE:
-        return (facts.HoldExpired(event_id, now, outcome), *_given_up(lease, now, "the hold expired"))
+        return (facts.HoldExpired(event_id, now, outcome), *_deletion(lease, now, "the hold expired"))
     if event.kind is EventKind.WAIT_OVER:
-        return (facts.WaitExpired(event_id, now, outcome), *_given_up(lease, now, "the wait was over"))
+        return (facts.WaitExpired(event_id, now, outcome), *_deletion(lease, now, "the wait was over"))
     done = facts.EventFinished(event_id, now, outcome)
     if event.kind is not EventKind.END:
         return (done,)
@@ -249,7 +249,7 @@ def fall_short(lease: Lease, event_id: UUID, now: datetime, reason: str, chance:
     if event.kind in MAX_ATTEMPTS and event.attempts >= MAX_ATTEMPTS[event.kind]:
         return fail(lease, event_id, now, reason, "EXHAUSTED")
     delay = min(LONGEST_DELAY, FIRST_DELAY * 2 ** min(event.attempts, 20)) * chance
-    return _put_back(lease, event, now, now + delay, reason, spent=True)
+    return _requeued(lease, event, now, now + delay, reason, spent=True)
 
 
 def wait(lease: Lease, event_id: UUID, now: datetime, reason: str, limit: timedelta) -> Fact | None:
@@ -259,14 +259,14 @@ def wait(lease: Lease, event_id: UUID, now: datetime, reason: str, limit: timede
         return None
     begun = event.first_claimed_at or now
     pause = min(timedelta(seconds=10), max(timedelta(seconds=0.2), (now - begun) / 4))
-    return _put_back(lease, event, now, now + pause, reason, spent=False)
+    return _requeued(lease, event, now, now + pause, reason, spent=False)
 
 
 def has_waited(event: Event, now: datetime, limit: timedelta) -> bool:
     return event.first_claimed_at is not None and now - event.first_claimed_at > limit
 
 
-def _put_back(lease: Lease, event: Event, now: datetime, run_at: datetime, reason: str, *, spent: bool) -> Fact:
+def _requeued(lease: Lease, event: Event, now: datetime, run_at: datetime, reason: str, *, spent: bool) -> Fact:
     _allow(event, UNDONE)
     if event.kind not in NEVER_TOO_LATE:  # an event that was put back past its use must not delay those after it
         run_at = min(run_at, max(now, _last_use(lease, event)))
@@ -300,10 +300,10 @@ def delete(lease: Lease, now: datetime) -> tuple[Fact, ...]:
     if lease.deleting and lease.event(EventKind.END).status is not ERROR:
         return ()
     refuse_while_running(lease)
-    return _given_up(lease, now, "the lease was deleted")
+    return _deletion(lease, now, "the lease was deleted")
 
 
-def _given_up(lease: Lease, now: datetime, reason: str) -> tuple[Fact, ...]:
+def _deletion(lease: Lease, now: datetime, reason: str) -> tuple[Fact, ...]:
     end = lease.event(EventKind.END)
     undone = [event for event in lease.events if event.status is UNDONE]
     unwanted = [facts.EventSkipped(event.id, now, CANCELLED, reason) for event in undone]

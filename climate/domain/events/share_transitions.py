@@ -30,7 +30,7 @@ UNDIVIDED = frozenset({EventKind.WAIT_OVER, EventKind.EXPIRE})
 """Events that call no plugin."""
 
 
-def wanted(lease: Lease, event: Event) -> tuple[str, ...]:
+def pending_types(lease: Lease, event: Event) -> tuple[str, ...]:
     """Return the resource types for which the event still has to run as shares; empty if it runs as a whole."""
     types = lease.resource_types
     if len(types) < 2 or event.kind in UNDIVIDED:
@@ -69,7 +69,7 @@ def settle_together(lease: Lease, event_id: UUID, now: datetime, back: EventShar
     event = lease.event(event_id)
     if back is not None:
         return (EventPutBack(event_id, now, back.run_at, back.reason, back.spent),)
-    if wanted(lease, event):
+    if pending_types(lease, event):
         return (EventPutBack(event_id, now, now, "other reservations are still to be processed", spent=False),)
     failed = [share for share in event.shares if share.outcome not in (OK, SKIPPED)]
     if failed:

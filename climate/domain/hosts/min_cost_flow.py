@@ -83,9 +83,9 @@ class Flow:
         while at != place:
             taker = before[at]
             host = self._moves[taker, at][0][1]
-            self._give(vacant, at)
+            self._assign(vacant, at)
             at, vacant = taker, host
-        self._give(vacant, place)
+        self._assign(vacant, place)
         self.held[place] += 1
         return frozenset()
 
@@ -116,7 +116,7 @@ class Flow:
             heappop(known)
         return known[0] if known else None
 
-    def _give(self, host: int, place: int) -> None:
+    def _assign(self, host: int, place: int) -> None:
         self._holder[host] = place
         for taker, costs in enumerate(self._costs):
             if taker != place and host in costs:

@@ -240,13 +240,13 @@ def follow(
     for reservation in transition.after.reservations:
         of_type = reservation.resource_type
         if transition.did_for(EventKind.START, of_type) or transition.did_for(EventKind.ADJUST, of_type):
-            yield from _lent(transition, reservation, places)
+            yield from _lending_moves(transition, reservation, places)
         if transition.did_for(EventKind.END, of_type):
             yield from _returned(transition, reservation, places, cleaning, promised)
         yield from _dropped(transition, reservation, places)
 
 
-def _lent(transition: Transition, reservation: Reservation, places: Mapping[int, HostPlace]) -> Iterator[Move]:
+def _lending_moves(transition: Transition, reservation: Reservation, places: Mapping[int, HostPlace]) -> Iterator[Move]:
     for hold in reservation.holds:
         place = places.get(hold.host)
         if place and not hold.slots and place.pool is RESERVATION:
@@ -264,7 +264,7 @@ def _returned(
     promised: Collection[int],
 ) -> Iterator[Move]:
     for hold in reservation.holds:
-        if place := _lent_to(reservation, places.get(hold.host)):
+        if place := _if_lent_to(reservation, places.get(hold.host)):
             to = after(on_end(reservation), cleaning is not None, hold.host in promised)
             until = transition.at + cleaning if to is CLEANING and cleaning is not None else None
             traced = reservation.id if to in (CLEANING, RECYCLING) else None
@@ -284,11 +284,11 @@ def _dropped(transition: Transition, reservation: Reservation, places: Mapping[i
     taken |= {one.host: max(transition.at, one.take_at) for one in was.sublets}
     reason = f"lease {transition.after.id} goes on without it"
     for hold in was.holds:
-        if hold.host not in kept and (place := _lent_to(reservation, places.get(hold.host))):
+        if hold.host not in kept and (place := _if_lent_to(reservation, places.get(hold.host))):
             until = min(ends, taken.get(hold.host, ends)) if ends else None
             moved = HostMoved(transition.at, RECYCLING, reason, transition.token, reservation.id, until)
             yield place, move(place, moved)
 
 
-def _lent_to(reservation: Reservation, place: HostPlace | None) -> HostPlace | None:
+def _if_lent_to(reservation: Reservation, place: HostPlace | None) -> HostPlace | None:
     return place if place and place.pool is LENT and place.reservation_id == reservation.id else None

@@ -59,32 +59,32 @@ def going(on: bool, wanted: str | None) -> bool:
     return wanted == OFF and on
 
 
-def judge(glance: PowerObservation, now: datetime, patience: PowerTimeLimits) -> Verdict:
+def judge(observation: PowerObservation, now: datetime, patience: PowerTimeLimits) -> Verdict:
     """Return the verdict: up if the host is on and well in the cloud; off if its power supply reports OFF.
 
     A used host that is found off is not recorded as off: it has failed, which the failure round handles.
     """
-    return _of_one_on(glance, now, patience) if glance.on else _of_one_off(glance, now, patience)
+    return _of_one_on(observation, now, patience) if observation.on else _of_one_off(observation, now, patience)
 
 
-def _of_one_on(glance: PowerObservation, now: datetime, patience: PowerTimeLimits) -> Verdict:
-    going_off = going(glance.on, glance.wanted)
-    if glance.state == OFF and (going_off or glance.idle):
+def _of_one_on(observation: PowerObservation, now: datetime, patience: PowerTimeLimits) -> Verdict:
+    going_off = going(observation.on, observation.wanted)
+    if observation.state == OFF and (going_off or observation.idle):
         return Verdict.WENT_OFF
-    if going_off and (glance.refused or _overdue(glance, now, patience)):
+    if going_off and (observation.refused or _overdue(observation, now, patience)):
         return Verdict.STAYED_ON
     return Verdict.AS_BEFORE
 
 
-def _of_one_off(glance: PowerObservation, now: datetime, patience: PowerTimeLimits) -> Verdict:
-    if glance.state == ON and glance.well and now - glance.since >= patience.stale:
+def _of_one_off(observation: PowerObservation, now: datetime, patience: PowerTimeLimits) -> Verdict:
+    if observation.state == ON and observation.well and now - observation.since >= patience.stale:
         return Verdict.CAME_UP
-    if coming(glance.on, glance.wanted):
-        unknown = glance.state == ON and glance.well is None
-        if glance.refused or (_overdue(glance, now, patience) and not unknown):
+    if coming(observation.on, observation.wanted):
+        unknown = observation.state == ON and observation.well is None
+        if observation.refused or (_overdue(observation, now, patience) and not unknown):
             return Verdict.STAYED_OFF
     return Verdict.AS_BEFORE
 
 
-def _overdue(glance: PowerObservation, now: datetime, patience: PowerTimeLimits) -> bool:
-    return glance.wanted_at is not None and now - glance.wanted_at >= patience.switching
+def _overdue(observation: PowerObservation, now: datetime, patience: PowerTimeLimits) -> bool:
+    return observation.wanted_at is not None and now - observation.wanted_at >= patience.switching

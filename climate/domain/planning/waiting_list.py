@@ -140,7 +140,7 @@ def serve(entries: Iterable[Entry], world: FreeResources, now: datetime, rule: R
         if now >= entry.until:
             continue
         period = entry.period(now)
-        if not entry.is_passed_over and _served(entry, world, period, _kept(kept, period)):
+        if not entry.is_passed_over and _served(entry, world, period, _kept_hosts(kept, period)):
             yield entry.lease_id
         elif patience is None or now - entry.since < patience:
             continue
@@ -157,11 +157,11 @@ def _served(entry: Entry, world: FreeResources, period: Period, kept: Set[int]) 
 
 def _promised(entry: Entry, world: FreeResources, now: datetime, kept: Sequence[tuple[Period, frozenset[int]]]) -> bool:
     whole = Period(entry.period(now).start, entry.until + (entry.asked.end - entry.asked.start))
-    barred = _kept(kept, whole)
+    barred = _kept_hosts(kept, whole)
     later = world.first(entry, now, barred)
     return later is not None and world.grant(entry, later, barred)
 
 
-def _kept(kept: Sequence[tuple[Period, frozenset[int]]], period: Period) -> Set[int]:
+def _kept_hosts(kept: Sequence[tuple[Period, frozenset[int]]], period: Period) -> Set[int]:
     """Return the hosts that are kept for others in that period."""
     return frozenset().union(*(hosts for during, hosts in kept if during.overlaps(period)))

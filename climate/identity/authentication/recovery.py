@@ -37,7 +37,7 @@ def reset_admin_password(identity: Identity, settings: Settings, password: str, 
         project = projects_and_users.create_project(identity, RECOVERY, projects_and_users.NewProject(NAME))
     if not project.enabled:
         projects_and_users.change_project(identity, RECOVERY, project.id, {"enabled": True})
-    roles.give(identity, RECOVERY, Holder(user.id), project.id, ADMIN)
+    roles.assign(identity, RECOVERY, Holder(user.id), project.id, ADMIN)
     private_files.write(password_file(settings.home, NAME), password + "\n")
     return write_clouds(settings, echo, fresh=NAME)
 

@@ -117,7 +117,7 @@ def put(
 def _write(
     conn: Connection, climate: Climate, caller: Caller, project_id: str, values: Mapping[Limit, int | None]
 ) -> list[LimitUsage]:
-    limits.put(conn, caller, project_id, values, climate.now(conn))
+    limits.store(conn, caller, project_id, values, climate.now(conn))
     return _usages(conn, climate, project_id)
 
 

@@ -22,7 +22,7 @@ from climate.domain.limits import IN_USE, NO_LIMIT, NOTHING, Limit, LimitRequest
 from climate.domain.period import Period
 from climate.domain.planning import preemption
 from climate.domain.policy import Caller
-from climate.plugin import Ask
+from climate.plugin import ResourceRequest
 from climate.service.leases import reservations as planning
 from climate.store import admission, limits
 from climate.store.allocation.free_times import seconds
@@ -76,7 +76,7 @@ class SearchData:
 class Searchable(Protocol):
     """A plugin whose reservations can be searched for."""
 
-    def demand(self, conn: Connection, ask: Ask, horizon: Horizon) -> Demand | None: ...
+    def demand(self, conn: Connection, request: ResourceRequest, horizon: Horizon) -> Demand | None: ...
 
 
 def refuse_elsewhere(request: SearchRequest, requested: Sequence[planning.Requested]) -> None:
@@ -105,7 +105,7 @@ def read(
     now = climate.other_time(conn) or rules.time
     agreed = pool_settings.of(conn, climate.settings, rules.terms).of_a_lease
     period = Period(portion.start, portion.start + request.length)
-    ask = planning.under(Ask({}, period, caller, climate.settings), agreed, requested)
+    ask = planning.under(ResourceRequest({}, period, caller, climate.settings), agreed, requested)
     horizon = Horizon(portion, now, request.in_maintenance)
     demands = []
     for item in requested:
@@ -120,9 +120,15 @@ def read(
     return SearchData(now, demands, ProjectRules(caller, tuple(demands), values, use, now, days, ask.grace_of_lease))
 
 
-def _of(ask: Ask, item: planning.Requested) -> Ask:
-    return Ask(
-        item.spec, ask.period, ask.caller, ask.settings, terms=ask.terms, grace_of_lease=ask.grace_of_lease, soon=True
+def _of(request: ResourceRequest, item: planning.Requested) -> ResourceRequest:
+    return ResourceRequest(
+        item.spec,
+        request.period,
+        request.caller,
+        request.settings,
+        terms=request.terms,
+        grace_of_lease=request.grace_of_lease,
+        soon=True,
     )
 
 
@@ -185,15 +191,15 @@ def _planned(demand: Demand, count: int, period: Period) -> PlannedReservation:
         return PlannedReservation(number, kind, {}, addresses=tuple(AddressHold(n, "", period) for n in range(count)))
     if isinstance(demand, SharedDemand) and kind == AMOUNTS:
         amount = count * sum(demand.size.values())
-        return PlannedReservation(number, kind, {}, amounts=(AmountHold(0, amount, _kept(demand, period)),))
+        return PlannedReservation(number, kind, {}, amounts=(AmountHold(0, amount, _demand_period(demand, period)),))
     return PlannedReservation(number, kind, {})
 
 
-def _kept(demand: SharedDemand, period: Period) -> Period:
+def _demand_period(demand: SharedDemand, period: Period) -> Period:
     return Period(period.start, FOREVER) if demand.lasting else period
 
 
-def asked(
+def start_question(
     request: SearchRequest, data: SearchData, portion: Period, longest: timedelta, since: datetime | None = None
 ) -> Question:
     """Return the question for the domain in a portion of the time, for starts since `since` or in all of it."""

@@ -60,7 +60,7 @@ def explain(inquiry: Inquiry, found: SearchResult) -> Reason:
 
 def _fits(request: SearchRequest, data: SearchData) -> bool:
     """Return whether anything fits, as far as the domain knows."""
-    asked = question.asked(request, data, request.whole, request.length)
+    asked = question.start_question(request, data, request.whole, request.length)
     mode = asked.mode if asked.mode is Mode.AT else Mode.FIRST
     try:
         return next(candidates(replace(asked, mode=mode)), None) is not None
@@ -158,7 +158,7 @@ def _shorter(inquiry: Inquiry, data: SearchData) -> Inquiry | None:
     wanted = inquiry.wanted
     if wanted.length <= SHORTEST:
         return None
-    asked = question.asked(replace(wanted, length=SHORTEST), data, wanted.whole, wanted.length)
+    asked = question.start_question(replace(wanted, length=SHORTEST), data, wanted.whole, wanted.length)
     at_once = {begin for begin, _ in asked.openings} if wanted.mode is Mode.AT else None
     try:
         longest = candidates(replace(asked, mode=Mode.LONGEST))
@@ -183,7 +183,7 @@ def _fewer(inquiry: Inquiry, data: SearchData) -> Inquiry | None:
     given = [
         _fewer_of(spec, demand, high) for spec, demand in zip(inquiry.wanted.reservations, data.demands, strict=True)
     ]
-    return _asked(inquiry, given)
+    return _with_specs(inquiry, given)
 
 
 def _size(demand: Demand | None) -> int:
@@ -244,10 +244,10 @@ def _terms(text: object) -> list[object]:
 def _replaced(inquiry: Inquiry, place: int, spec: Mapping[str, object]) -> Inquiry:
     given = list(inquiry.wanted.reservations)
     given[place] = spec
-    return _asked(inquiry, given)
+    return _with_specs(inquiry, given)
 
 
-def _asked(inquiry: Inquiry, given: Sequence[Mapping[str, object]]) -> Inquiry:
+def _with_specs(inquiry: Inquiry, given: Sequence[Mapping[str, object]]) -> Inquiry:
     """Return the search for other reservations of the same types; what the cloud added to them stays."""
     requested = [
         planning.Requested(

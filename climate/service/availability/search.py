@@ -118,7 +118,7 @@ def _candidates(inquiry: Inquiry) -> Iterator[tuple[SearchData, Candidate]]:
     longest = timedelta(days=inquiry.climate.settings.max_lease_days)
     for portion, since in _portions(inquiry.wanted):
         known = inquiry.read(portion)
-        for candidate in candidates(question.asked(inquiry.wanted, known, portion, longest, since)):
+        for candidate in candidates(question.start_question(inquiry.wanted, known, portion, longest, since)):
             yield known, candidate
 
 

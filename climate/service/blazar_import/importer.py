@@ -93,12 +93,12 @@ def _present(conn: Connection, climate: Climate, data: BlazarData) -> Present:
     hosts = {place.name: place for place in pool_membership.listed(conn) if place.name in names}
     wanted = {(one.network_id, one.address) for one in data.addresses}
     addresses = {key: number for key, number in blazar_import.registered_addresses(conn).items() if key in wanted}
-    held = blazar_import.held_hosts(conn, [place.host for place in hosts.values()])
-    held_addresses = blazar_import.held_addresses(conn, list(addresses.values()))
+    held = blazar_import.host_allocations(conn, [place.host for place in hosts.values()])
+    held_addresses = blazar_import.address_allocations(conn, list(addresses.values()))
     return Present(
         hosts,
         addresses,
-        blazar_import.known_leases(conn, list(_ids(data))),
+        blazar_import.existing_leases(conn, list(_ids(data))),
         tuple((number, Entry(_name(lease), during, size)) for number, lease, during, size in held),
         tuple((number, Entry(_name(lease), during)) for number, lease, during, _ in held_addresses),
         frozenset(climate.plugins),

@@ -175,7 +175,7 @@ def _addresses(conn: Connection) -> Iterator[BlazarAddress]:
 def _leases(conn: Connection) -> Iterator[BlazarLease]:
     reservations = _by(_rows(conn, "reservations", "created_at", "id"), "lease_id")
     events = _by(_rows(conn, "events", "time", "id"), "lease_id")
-    wanted = _wanted(conn)
+    wanted = _requests(conn)
     hosts = _by(_rows(conn, "computehost_allocations", "id"), "reservation_id")
     addresses = _by(_rows(conn, "floatingip_allocations", "id"), "reservation_id")
 
@@ -211,7 +211,7 @@ def _event(row: Row[tuple[object, ...]], start: datetime) -> BlazarEvent:
     return BlazarEvent(row.id, row.event_type or "", _utc(row.time or start), row.status or "")
 
 
-def _wanted(conn: Connection) -> Mapping[tuple[str, str], Wanted]:
+def _requests(conn: Connection) -> Mapping[tuple[str, str], Wanted]:
     """Return the requests of reservations by resource type and reservation."""
     result: dict[tuple[str, str], Wanted] = {}
     for row in _rows(conn, "computehost_reservations", "id"):

@@ -63,7 +63,7 @@ class ClaimHeartbeat:
                 return
             try:
                 with self.climate.engine.begin() as conn:
-                    alive = event_claims.keep_alive(conn, mine, self.climate.now(conn), life)
+                    alive = event_claims.renew(conn, mine, self.climate.now(conn), life)
             except SQLAlchemyError as error:
                 log.warning("no heartbeat", event_id=str(mine[0].event_id), error=type(error).__name__)
                 continue

@@ -167,10 +167,10 @@ class Steps:
     def find_storage(self, backend: str) -> CloudStorage | None:
         return self._cloud.find_storage(backend)
 
-    def make_volume(self, order: VolumeOrder, token: int) -> None:
+    def ensure_volume(self, order: VolumeOrder, token: int) -> None:
         # A volume that grows is another step than the one that created it.
-        step = f"make_volume:{order.pool}:{order.number}:{order.size_gb}"
-        self._once(step, self._cloud.make_volume, order, token)
+        step = f"ensure_volume:{order.pool}:{order.number}:{order.size_gb}"
+        self._once(step, self._cloud.ensure_volume, order, token)
 
     def drop_volumes(self, pool: str, token: int, *, keep: bool) -> None:
         self._once(f"drop_volumes:{pool}", self._cloud.drop_volumes, pool, token, keep=keep)

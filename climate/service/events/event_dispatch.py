@@ -102,7 +102,7 @@ def _claim_singly(climate: Climate, by: str, cursor: Cursor, limit: int, alive: 
         except Exception as error:
             if not round_steps.is_its_own(error):
                 raise
-            broken_leases.put_aside(climate, one.lease_id, error)
+            broken_leases.exclude(climate, one.lease_id, error)
         alive()
     return Claimed(count, more=True)
 
@@ -173,7 +173,7 @@ def _most_urgent(leases: Iterable[Lease], may_run: Collection[UUID], now: dateti
     for lease in leases:
         event = next((event for event in event_transitions.due(lease, now) if event.id in may_run), None)
         if event is not None:
-            yield _Ready(lease, event.id, share_transitions.wanted(lease, event))
+            yield _Ready(lease, event.id, share_transitions.pending_types(lease, event))
 
 
 def _refuse_claimed(ready: Iterable[_Ready], chosen: Iterable[Due]) -> None:
@@ -260,7 +260,7 @@ def _rescue_singly(climate: Climate, by: str) -> int:
         except Exception as error:
             if not round_steps.is_its_own(error):
                 raise
-            broken_leases.put_aside(climate, one.lease_id, error)
+            broken_leases.exclude(climate, one.lease_id, error)
     return count
 
 

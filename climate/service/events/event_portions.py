@@ -87,7 +87,7 @@ class TogetherSteps:
         """Lend hosts that an earlier run did not lend; raise Fenced for an event that another worker has claimed."""
         cloud = self.runs[0].climate.cloud
         assert isinstance(cloud, LendsTogether)
-        return self._ask_once(
+        return self._send_once(
             loans, lambda loan: cloud_steps.lending(loan.pool, loan.hosts, loan.shared_with), cloud.lend_together
         )
 
@@ -95,9 +95,9 @@ class TogetherSteps:
         """Take back hosts that an earlier run did not take back; raise Fenced as `lend_together` does."""
         cloud = self.runs[0].climate.cloud
         assert isinstance(cloud, TakesBackTogether)
-        return self._ask_once(returns, lambda one: cloud_steps.taking_back(one.pool), cloud.take_back_together)
+        return self._send_once(returns, lambda one: cloud_steps.taking_back(one.pool), cloud.take_back_together)
 
-    def _ask_once(
+    def _send_once(
         self,
         requests: Sequence[Request],
         step_of: Callable[[Request], str],
@@ -161,7 +161,7 @@ def run(climate: Climate, messages: Sequence[Message], worker: str) -> None:
         runs = _begin(climate, messages, worker)
     except Exception:  # the rows of one lease may be the cause
         log.exception("batch not begun; running events one by one", count=len(messages))
-        _give_back(climate, messages, worker)
+        _release_claims(climate, messages, worker)
         return
     if runs:
         _work_on(climate, runs, worker)
@@ -175,7 +175,7 @@ def _work_on(climate: Climate, runs: Sequence[Run], worker: str) -> None:
     _settle(climate, ended)
     back = [run.claim for run, _, why in asked if isinstance(why, InUse)]
     if back:
-        _give_back(climate, back, worker)
+        _release_claims(climate, back, worker)
 
 
 def _send_requests(climate: Climate, runs: Sequence[Run]) -> list[Asked]:
@@ -209,7 +209,7 @@ def _begin(climate: Climate, messages: Sequence[Message], worker: str) -> list[R
         chosen = {run.token for run in fit}
         others = [run.claim for run in runs if run.token not in chosen]
         if others:
-            claim_portions.give_back(conn, others, worker)
+            claim_portions.release_unbegun(conn, others, worker)
             event_claims.wake_poller(conn)
     log.info("events begun together", count=len(fit), given_back=len(others), dropped=len(messages) - len(runs))
     return fit
@@ -281,7 +281,9 @@ def _act(runs: Sequence[Run], is_lost: Callable[[UUID], bool]) -> list[Asked]:
 
 def _asked(runs: Sequence[Run], cloud: TogetherSteps, hook: Callable[..., Sequence[Trouble | None]]) -> list[Asked]:
     lent = [
-        (one, events.lent_of(one, r, tuple(p.name for p in _held(one, r)))) for one in runs for r in one.reservations
+        (one, events.reservation_context(one, r, tuple(p.name for p in _held(one, r))))
+        for one in runs
+        for r in one.reservations
     ]
     said = hook(cloud, [each for _, each in lent])
     troubles: dict[UUID, Trouble] = {}
@@ -338,8 +340,8 @@ def _happened(one: FinishedRun, lease: Lease, now: datetime) -> RunEffect:
     return RunEffect(one.run, lease, facts)
 
 
-def _give_back(climate: Climate, messages: Sequence[Message], worker: str) -> None:
+def _release_claims(climate: Climate, messages: Sequence[Message], worker: str) -> None:
     """Send a message for each event at once, unless another worker has claimed it."""
     with climate.engine.begin() as conn:
-        if claim_portions.give_back(conn, messages, worker):
+        if claim_portions.release_unbegun(conn, messages, worker):
             event_claims.wake_poller(conn)

@@ -24,7 +24,7 @@ from climate.domain.hosts.pools import LENT, HostPlace, Pool, Transition
 from climate.domain.lease import Lease, Reservation
 from climate.domain.policy import Caller, require
 from climate.domain.status import EventKind, HoldState
-from climate.plugin import Lent, ResourcePlugin, not_loaded
+from climate.plugin import ReservationContext, ResourcePlugin, not_loaded
 from climate.service import transaction
 from climate.service.events import host_handover, host_power_on
 from climate.service.events.claim_heartbeat import ClaimHeartbeat
@@ -172,43 +172,45 @@ def _hook(begun: Run, steps: Steps, reservation: Reservation) -> list[HostPlace]
         raise CloudError(not_loaded(reservation.resource_type))
     held = [begun.places[host] for host in reservation.hosts]
     if kind is EventKind.ADDITIONAL:
-        _on_event(plugin, steps, lent_of(begun, reservation, tuple(place.name for place in held)), begun.event)
+        _on_event(
+            plugin, steps, reservation_context(begun, reservation, tuple(place.name for place in held)), begun.event
+        )
         return []
     if kind is EventKind.PREPARE:
-        host_power_on.bring_up(begun.climate, held)
+        host_power_on.ensure_powered_on(begun.climate, held)
         return []
-    out = _left_out(begun, reservation, held) if kind in HANDS_OVER else []
+    out = _unready_hosts(begun, reservation, held) if kind in HANDS_OVER else []
     # healing hands over to the degraded lease the hosts that it finds, or that return
     if held and len(out) == len(held):
         return out
     hook = getattr(plugin, HOOKS[kind])  # only this one: a plugin without grace periods has no `close`
-    hook(steps, lent_of(begun, reservation, tuple(place.name for place in held if place not in out)))
+    hook(steps, reservation_context(begun, reservation, tuple(place.name for place in held if place not in out)))
     return out
 
 
-def _left_out(begun: Run, reservation: Reservation, held: Sequence[HostPlace]) -> list[HostPlace]:
+def _unready_hosts(begun: Run, reservation: Reservation, held: Sequence[HostPlace]) -> list[HostPlace]:
     """Bring up the hosts to hand over; return those to leave out for now.
 
     Raise NotYet while others are not up, and for late hosts as long as the event has not waited `wait_seconds`.
     """
     limit = timedelta(seconds=begun.climate.settings.wait_seconds)
     patient = not schedule.has_waited(begun.event, begun.begun, limit)
-    return host_handover.bring_up(begun.climate, reservation, held, patient=patient)
+    return host_handover.ensure_ready(begun.climate, reservation, held, patient=patient)
 
 
-def _on_event(plugin: ResourcePlugin, steps: Steps, lent: Lent, event: Event) -> None:
+def _on_event(plugin: ResourcePlugin, steps: Steps, context: ReservationContext, event: Event) -> None:
     """Call a plugin's hook for an additional event, if it has one."""
     hook = getattr(plugin, "on_event", None)
     if hook is not None:
-        hook(steps, lent, AdditionalEvent(event.name, event.due_at))
+        hook(steps, context, AdditionalEvent(event.name, event.due_at))
 
 
-def lent_of(begun: Run, reservation: Reservation, names: tuple[str, ...]) -> Lent:
+def reservation_context(begun: Run, reservation: Reservation, names: tuple[str, ...]) -> ReservationContext:
     lease = begun.lease
     started = lease.event(EventKind.START).is_done_for(reservation.resource_type)
     cleaned = lease_transitions.cleaning_time(begun.climate.settings) is not None
     lent = [place for place in begun.places.values() if (place.pool, place.reservation_id) == (LENT, reservation.id)]
-    return Lent(
+    return ReservationContext(
         lease.id,
         lease.project_id,
         lease.period,

@@ -18,12 +18,12 @@ ON_THEIR_WAY = frozenset({Pool.CLEANING, Pool.RECYCLING, Pool.LENT})
 """Pools that a host leaves by itself, because its last lease is being ended."""
 
 
-def bring_up(
+def ensure_ready(
     climate: Climate, reservation: Reservation, held: Sequence[HostPlace], *, patient: bool
 ) -> list[HostPlace]:
     """Return the hosts to leave out for now; raise NotYet while others are not up, and as `lacking` does."""
     out = lacking(reservation, held, patient=patient)
-    host_power_on.bring_up(climate, [place for place in held if place not in out])
+    host_power_on.ensure_powered_on(climate, [place for place in held if place not in out])
     return out
 
 

@@ -31,7 +31,7 @@ def due_at(
     return max(now, period.start - timedelta(seconds=settings.power_on_lead))
 
 
-def bring_up(climate: Climate, held: Sequence[HostPlace]) -> None:
+def ensure_powered_on(climate: Climate, held: Sequence[HostPlace]) -> None:
     """Switch the hosts on, and raise NotYet until all of them are up.
 
     A host that does not come up in time has failed: it is not waited for, and healing replaces it. Owners read

@@ -71,7 +71,7 @@ def run_round(climate: Climate, start: Start = in_the_background) -> int:
         return _record(climate, gone) if gone else 0
     finally:
         if result.mine:
-            transaction.run(climate, pool_membership.leave, result.mine)
+            transaction.run(climate, pool_membership.release_claims, result.mine)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +107,7 @@ def _cases(conn: Connection, climate: Climate) -> _Claimed:
         return _Claimed()
     mine = pool_membership.claim(conn, [place.host for place in places], now, HANDS_ON)
     places = [place for place in places if place.host in mine]
-    known = cleaning.known(conn, mine)
+    known = cleaning.last_cleanings(conn, mine)
     cases = [_Case(p, token) for p, token in zip(places, event_claims.tokens(conn, len(places)), strict=True)]
     out_of_tries = [_Case(c.place, c.token, said) for c in cases if (said := _final_error(c.place, known, now))]
     out = {case.place.host for case in out_of_tries}
@@ -211,7 +211,7 @@ def _placed(climate: Climate, case: _Case) -> bool:
 def _record(climate: Climate, cases: Sequence[_Case]) -> int:
     """Record the moves of hosts that nobody has moved meanwhile; return their number."""
     after = transaction.run(climate, _write_moves, climate, cases)
-    reconcile.ask(climate, [place for place in after if place.pool is FAILED])
+    reconcile.send_moves(climate, [place for place in after if place.pool is FAILED])
     return len(after)
 
 

@@ -58,7 +58,7 @@ def run_round(climate: Climate) -> int:
         return sum(_evacuated(climate, case) for case in cases if case.place.host in fenced)
     finally:
         if jobs:
-            run(climate, pool_membership.leave, [job.place.host for job, _ in jobs])
+            run(climate, pool_membership.release_claims, [job.place.host for job, _ in jobs])
 
 
 def _claimed(conn: Connection, climate: Climate) -> list[tuple[Job, int]]:

@@ -16,7 +16,7 @@ from climate.domain.hosts import pools
 from climate.domain.hosts.pools import HostPlace, Pool
 from climate.domain.notifications import Notice
 from climate.domain.policy import Caller, require
-from climate.service.host_operations.recovery import Return, bring_back
+from climate.service.host_operations.recovery import Return, return_hosts
 from climate.service.host_operations.round_settings import AUTHOR
 from climate.service.hosts import reconcile
 from climate.service.hosts.inventory import number
@@ -57,8 +57,8 @@ def check(climate: Climate) -> None:
     """
     word = climate.cloud.health()
     failed, well = run(climate, _judge, climate, word)
-    reconcile.ask(climate, failed)
-    bring_back(climate, well, Return(AUTHOR, RECOVERED, "host.recovered"))
+    reconcile.send_moves(climate, failed)
+    return_hosts(climate, well, Return(AUTHOR, RECOVERED, "host.recovered"))
 
 
 def _judge(conn: Connection, climate: Climate, word: Word) -> tuple[list[HostPlace], Sequence[int]]:
@@ -181,7 +181,7 @@ def fail(climate: Climate, caller: Caller, host_id: str, reason: str, *, dry_run
         raise InvalidInput(f"reason must be a text of 1 to {LONGEST_REASON} characters")
     failed = run(climate, _mark_failed, climate, caller, host_id, reason, keep=not dry_run)
     if not dry_run:
-        reconcile.ask(climate, [failed])
+        reconcile.send_moves(climate, [failed])
     return failed
 
 
@@ -206,7 +206,7 @@ def heal(climate: Climate, caller: Caller, host_id: str, *, dry_run: bool = Fals
     place = run(climate, _mark_healed, climate, caller, host_id, word, keep=not dry_run)
     if dry_run:
         return place
-    bring_back(climate, [place.host], Return(caller, RECOVERED, "host.recovered"))
+    return_hosts(climate, [place.host], Return(caller, RECOVERED, "host.recovered"))
     present = run(climate, pool_membership.get, place.host)
     if present.pool is Pool.FAILED:
         raise Busy(f"Host {place.name} is well, and comes back as soon as the cloud and its lease allow it")

@@ -17,7 +17,7 @@ from climate.domain.notifications import Notice
 from climate.domain.period import Period
 from climate.domain.policy import Caller, require
 from climate.service.host_operations.leases_off_host import ClearRequest, clear, lock_leases, when
-from climate.service.host_operations.recovery import Return, bring_back
+from climate.service.host_operations.recovery import Return, return_hosts
 from climate.service.host_operations.round_settings import AUTHOR
 from climate.service.hosts import reconcile
 from climate.service.hosts.inventory import number
@@ -116,7 +116,7 @@ def _refuse_moved(order: Order, place: HostPlace) -> None:
 
 def _followed(climate: Climate, planned: Planned, dry_run: bool) -> Planned:
     if not dry_run:
-        reconcile.ask(climate, [place for outcome in planned.moved for place in outcome.moved])
+        reconcile.send_moves(climate, [place for outcome in planned.moved for place in outcome.moved])
     return planned
 
 
@@ -166,7 +166,7 @@ def end(climate: Climate, caller: Caller, window_id: UUID, *, dry_run: bool = Fa
     require(caller, "maintenances:delete")
     window = run(climate, _end_window, climate, caller, window_id, keep=not dry_run)
     if window.state is DONE and not dry_run:
-        bring_back(climate, _hosts_to_return(climate), _back(caller))
+        return_hosts(climate, _hosts_to_return(climate), _back(caller))
     return window
 
 
@@ -265,9 +265,9 @@ def run_round(climate: Climate) -> None:
     Waits for a host whose last lease is still being ended. Cancels a window whose time has passed meanwhile,
     because the next one of its host may be due.
     """
-    reconcile.ask(climate, run(climate, _begin, climate))
+    reconcile.send_moves(climate, run(climate, _begin, climate))
     run(climate, _end, climate)
-    bring_back(climate, _hosts_to_return(climate), _back(AUTHOR))
+    return_hosts(climate, _hosts_to_return(climate), _back(AUTHOR))
 
 
 def _begin(conn: Connection, climate: Climate) -> list[HostPlace]:

@@ -52,7 +52,7 @@ def take(climate: Climate, choose: Callable[[Connection, *Args], Enrolment], *ar
         return len(run(climate, _record, climate, wanted.reason, taken)) if taken else 0
     finally:
         if tries:
-            run(climate, pool_membership.leave, [one.place.host for one in tries])
+            run(climate, pool_membership.release_claims, [one.place.host for one in tries])
 
 
 def _claimed(

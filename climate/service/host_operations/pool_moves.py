@@ -66,7 +66,7 @@ def move(climate: Climate, caller: Caller, order: Order, *, dry_run: bool = Fals
         done, reallocated = run(climate, _record, climate, asked, keep=not dry_run)
     except ClimateError:
         if order.to is Pool.RESERVATION and not dry_run:
-            _put_back(climate, asked)
+            _undo(climate, asked)
         raise
     if not dry_run:
         _follow(climate, order, done, reallocated)
@@ -120,7 +120,7 @@ def _empty_out(climate: Climate, request: MoveRequest, dry_run: bool) -> None:
     for place in request.moving:
         try:
             with shortages.of_the_cloud():
-                _see_empty(climate, place) if dry_run else climate.cloud.place(place.name, FREEPOOL, request.token)
+                _check_empty(climate, place) if dry_run else climate.cloud.place(place.name, FREEPOOL, request.token)
         except NotYet as error:
             raise Conflict(
                 f"Host {place.name} cannot go to the pool {Pool.RESERVATION} yet: {error}; from the pool"
@@ -130,17 +130,17 @@ def _empty_out(climate: Climate, request: MoveRequest, dry_run: bool) -> None:
             raise move_checks.clash([place]) from error
 
 
-def _see_empty(climate: Climate, place: HostPlace) -> None:
+def _check_empty(climate: Climate, place: HostPlace) -> None:
     if servers := climate.cloud.servers_on(place.name):
         raise NotYet(f"{len(servers)} servers are still on {place.name}")
 
 
-def _put_back(climate: Climate, request: MoveRequest) -> None:
+def _undo(climate: Climate, request: MoveRequest) -> None:
     """Undo the requests to the cloud; if that fails, the reconciliation does it."""
     present = run(climate, pool_membership.of, request.numbers)
     for place in present.values():
         try:
-            climate.cloud.place(place.name, reconcile.wanted(place), request.token)
+            climate.cloud.place(place.name, reconcile.aggregate_of(place), request.token)
         except (CloudError, NotYet, Fenced) as error:
             log.warning("host move not undone", host=place.name, pool=place.pool, error=str(error))
 
@@ -228,9 +228,9 @@ def _reallocate(conn: Connection, climate: Climate, request: MoveRequest, lost: 
 
 
 def _follow(climate: Climate, order: Order, done: Sequence[Moved], reallocated: Sequence[HostPlace]) -> None:
-    reconcile.ask(climate, reallocated)
+    reconcile.send_moves(climate, reallocated)
     if order.to is not Pool.RESERVATION:
-        reconcile.ask(climate, [one.after for one in done if one.after != one.before])
+        reconcile.send_moves(climate, [one.after for one in done if one.after != one.before])
     if order.to is Pool.FAILED and any(one.lost for one in done):
         healing.heal_all(climate)
 

@@ -54,7 +54,7 @@ def explain(climate: Climate, caller: Caller, pool: Pool) -> Explained:
     require(caller, "pools:get")
     if pool is not Pool.RESERVATION:
         raise NotFound(f"The pool {pool} has no plan; the pool {Pool.RESERVATION} has one")
-    return look(climate)
+    return plan_moves(climate)
 
 
 def run_round(climate: Climate) -> int:
@@ -62,9 +62,9 @@ def run_round(climate: Climate) -> int:
     rules = run(climate, pool_settings.of, climate.settings).filling
     if not rules.horizon:
         return pool_top_up.top_up(climate)
-    result = look(climate)
-    moved = run(climate, carry_out, climate, result)
-    reconcile.ask(climate, moved)
+    result = plan_moves(climate)
+    moved = run(climate, apply, climate, result)
+    reconcile.send_moves(climate, moved)
     empty = [result.places[one.host] for one in result.plan.moves if one.step is Step.TAKE]
     reason = next((one.reason for one in result.plan.moves if one.step is Step.TAKE), "")
     return len(moved) + (take(climate, _enrolment, empty, reason) if empty else 0)
@@ -74,7 +74,7 @@ def _enrolment(conn: Connection, empty: Sequence[HostPlace], reason: str) -> Enr
     return Enrolment(len(empty), reason, empty)
 
 
-def look(climate: Climate) -> Explained:
+def plan_moves(climate: Climate) -> Explained:
     """Make the plan for the present state."""
     known = multi_tenant.server_counts(climate)
     return run(climate, _explain, climate, known)
@@ -119,7 +119,7 @@ def _bound(conn: Connection, hosts: Sequence[HostPlace]) -> Mapping[int, str]:
     return bound | dict.fromkeys(next_leases.starts(conn, numbers, owed=True), PROMISED)
 
 
-def carry_out(conn: Connection, climate: Climate, explained: Explained) -> list[HostPlace]:
+def apply(conn: Connection, climate: Climate, explained: Explained) -> list[HostPlace]:
     """Record the moves of hosts that are unchanged and still free to move."""
     chosen = {one.host: one for one in explained.plan.moves if one.step in GOES_TO}
     if not chosen:

@@ -149,7 +149,7 @@ def change(
 def _write_changes(
     conn: Connection, climate: Climate, caller: Caller, pool: Pool, changes: Mapping[str, object]
 ) -> PoolStatus:
-    pool_settings.put(conn, caller, changes, climate.now(conn))
+    pool_settings.store(conn, caller, changes, climate.now(conn))
     event_claims.wake_rounds(conn)
     return next(one for one in _statuses(conn, climate) if one.pool is pool)
 
@@ -210,7 +210,7 @@ def resident(climate: Climate, caller: Caller, host: int) -> Resident:
 
 def _read_host(conn: Connection, climate: Climate, host: int) -> Resident:
     place = pool_membership.get(conn, host)
-    return replace(_residents(conn, climate, place.pool, [place])[0], promises=pools.held(conn, [host]))
+    return replace(_residents(conn, climate, place.pool, [place])[0], promises=pools.allocations_on(conn, [host]))
 
 
 def _read_hosts(conn: Connection, climate: Climate, pool: Pool, page: Page) -> list[Resident]:

@@ -55,7 +55,7 @@ class _Returning:
     """Lease whose servers may be on it."""
 
 
-def bring_back(climate: Climate, hosts: Collection[int], back: Return) -> frozenset[int]:
+def return_hosts(climate: Climate, hosts: Collection[int], back: Return) -> frozenset[int]:
     """Move hosts out of MAINTENANCE or FAILED; return the numbers of those that left.
 
     A host returns to the running lease that holds it. Otherwise it goes to recycling if it has servers or hosts
@@ -77,7 +77,7 @@ def bring_back(climate: Climate, hosts: Collection[int], back: Return) -> frozen
             if _return_host(climate, steps, returning, back, lease_pools)
         )
     finally:
-        run(climate, pool_membership.leave, [returning.place.host for returning in returning_hosts])
+        run(climate, pool_membership.release_claims, [returning.place.host for returning in returning_hosts])
 
 
 def _find_returning(conn: Connection, climate: Climate, hosts: Collection[int]) -> list[_Returning]:
@@ -92,7 +92,7 @@ def _find_returning(conn: Connection, climate: Climate, hosts: Collection[int]) 
     last = _last(conn, present)
     there = [place for place in present if place.host in last]
     if left := mine - {place.host for place in there}:
-        pool_membership.leave(conn, left)
+        pool_membership.release_claims(conn, left)
     tokens = event_claims.tokens(conn, len(there)) if there else []
     return [
         _Returning(place, token, running.get(place.host), last[place.host])
@@ -172,7 +172,7 @@ def _moved(climate: Climate, returning: _Returning, back: Return, to: Pool) -> b
     if not run(climate, _record_move, climate, returning, back, to):
         return False
     if to is not Pool.RESERVATION:
-        reconcile.ask(climate, run(climate, pool_membership.of, [returning.place.host]).values())
+        reconcile.send_moves(climate, run(climate, pool_membership.of, [returning.place.host]).values())
     return True
 
 

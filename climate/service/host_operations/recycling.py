@@ -61,7 +61,7 @@ def run_round(climate: Climate) -> int:
         return _record(climate, gone) if gone else 0
     finally:
         if cases:
-            run(climate, pool_membership.leave, [case.place.host for case in cases])
+            run(climate, pool_membership.release_claims, [case.place.host for case in cases])
 
 
 def _cases(conn: Connection, climate: Climate) -> tuple[list[_Case], datetime]:
@@ -75,12 +75,12 @@ def _cases(conn: Connection, climate: Climate) -> tuple[list[_Case], datetime]:
 
 def _stays(conn: Connection, hosts: Sequence[HostPlace]) -> list[tuple[RecyclingHost, LastReservation | None]]:
     needed = next_leases.starts(conn, [place.host for place in hosts])
-    left_by = next_leases.left_by(conn, {place.reservation_id for place in hosts if place.reservation_id})
-    found = (_known_stay(place, needed.get(place.host), left_by) for place in hosts)
+    left_by = next_leases.last_reservations(conn, {place.reservation_id for place in hosts if place.reservation_id})
+    found = (_readable_stay(place, needed.get(place.host), left_by) for place in hosts)
     return [stay for stay in found if stay]
 
 
-def _known_stay(
+def _readable_stay(
     place: HostPlace, needed_at: datetime | None, left_by: Mapping[UUID, LastReservation]
 ) -> tuple[RecyclingHost, LastReservation | None] | None:
     """Return the stay; None if its lease has terms that this release does not know, which keeps no other host here."""
@@ -117,7 +117,7 @@ def _next(climate: Climate, case: _Case, now: datetime) -> Pool | None:
         return None
 
 
-def _leave(climate: Climate, case: _Case, servers: Sequence[CloudServer]) -> Pool | None:
+def _next_pool(climate: Climate, case: _Case, servers: Sequence[CloudServer]) -> Pool | None:
     """Ask the cloud first, because only it knows whether the host is empty; then return the next pool."""
     to = pools.after(OnEnd.TERMINATE, lease_transitions.cleaning_time(climate.settings) is not None)
     climate.cloud.place(case.place.name, CLOUD_POOLS[to], case.token)
@@ -134,13 +134,13 @@ def _release(climate: Climate, case: _Case, servers: Sequence[CloudServer]) -> P
 
 def _move(climate: Climate, case: _Case, servers: Sequence[CloudServer]) -> Pool | None:
     """Move the servers to other hosts; if one cannot leave in half of the lead, replace the next lease's host."""
-    answers = [(server, server_moves.leave(climate, server, case.place.name, case.token)) for server in servers]
+    answers = [(server, server_moves.move_away(climate, server, case.place.name, case.token)) for server in servers]
     begun = [server for server, answer in answers if answer is Leaving.BEGUN and not server.busy]
     if begun:
         log.info("moving servers from recycling host", host=case.place.name, servers=len(begun))
         run(climate, delivery.notify_now, climate, *_notices(case, begun, "moved"))
     if not climate.cloud.servers_on(case.place.name):
-        return _leave(climate, case, ())
+        return _next_pool(climate, case, ())
     refused = [server for server, answer in answers if answer is Leaving.NEVER]
     left = list(servers) if _is_late(climate, case) else refused
     return _replace(climate, case, left) if left else None
@@ -182,7 +182,7 @@ def _delete(climate: Climate, case: _Case, servers: Sequence[CloudServer]) -> Po
         log.warning("deleting servers on recycling host", host=case.place.name, servers=len(asked))
         run(climate, delivery.notify_now, climate, *_notices(case, asked, "deleted"))
     if not climate.cloud.servers_on(case.place.name):
-        return _leave(climate, case, ())
+        return _next_pool(climate, case, ())
     if case.stay.needed_at:
         now = run(climate, climate.now)
         healing.heal(climate, [case.place.host], now + _margin(climate))
@@ -212,7 +212,7 @@ def _notices(case: _Case, servers: Sequence[CloudServer], what: str) -> list[Not
 
 
 _DO: Mapping[NextAction, Callable[[Climate, _Case, Sequence[CloudServer]], Pool | None]] = {
-    NextAction.LEAVE: _leave,
+    NextAction.LEAVE: _next_pool,
     NextAction.WAIT: _wait,
     NextAction.RELEASE: _release,
     NextAction.MOVE: _move,
@@ -230,7 +230,7 @@ REASONS = {
 def _record(climate: Climate, gone: Sequence[tuple[_Case, Pool]]) -> int:
     """Record the moves of hosts that nobody has moved meanwhile; return their number."""
     after = run(climate, _write_moves, climate, gone)
-    reconcile.ask(climate, [place for place in after if place.pool is MULTI_TENANT])
+    reconcile.send_moves(climate, [place for place in after if place.pool is MULTI_TENANT])
     for place in after:
         log.info("host left recycling", host=place.name, pool=place.pool)
     return len(after)
@@ -247,7 +247,7 @@ def _write_moves(conn: Connection, climate: Climate, gone: Sequence[tuple[_Case,
         if present[case.place.host].version == case.place.version and case.place.host not in needed
     ]
     after = pool_membership.record(conn, AUTHOR, [(place, [pools.move(place, fact)]) for place, fact in left])
-    cleaning.keep(conn, now, {place.host: place.until for place in after if place.until})
+    cleaning.reserve(conn, now, {place.host: place.until for place in after if place.until})
     if after:
         event_claims.wake_poller(conn)  # the next lease of one of them may be waiting
     return after

@@ -29,7 +29,7 @@ def run_round(climate: Climate) -> int:
         return sum(_one_leaves(climate, place, token) for place, token in tries)
     finally:
         if tries:
-            run(climate, pool_membership.leave, [place.host for place, _ in tries])
+            run(climate, pool_membership.release_claims, [place.host for place, _ in tries])
 
 
 class Leaving(Enum):
@@ -43,7 +43,7 @@ class Leaving(Enum):
     """The cloud refuses."""
 
 
-def leave(climate: Climate, server: CloudServer, host: str, token: int, *, alone: bool = False) -> Leaving:
+def move_away(climate: Climate, server: CloudServer, host: str, token: int, *, alone: bool = False) -> Leaving:
     """Move a server away from a host; with `alone`, only while no other one is being moved from it.
 
     An error does not stop the other servers.
@@ -87,7 +87,7 @@ def _one_leaves(climate: Climate, place: HostPlace, token: int) -> bool:
         # a different server each time, so that one that always returns blocks none
         first = token % max(1, len(servers))
         for server in (*servers[first:], *servers[:first]):
-            answer = leave(climate, server, place.name, token, alone=True)
+            answer = move_away(climate, server, place.name, token, alone=True)
             if answer is Leaving.BEGUN:
                 return True
             if answer is Leaving.LATER and _is_under_way(climate, server):

@@ -132,7 +132,7 @@ def _enrol(climate: Climate, caller: Caller, made: Host, key: Key | None) -> Non
     """
     try:
         with shortages.of_the_cloud():
-            _put_in_its_pool(climate, made)
+            _add_to_pool(climate, made)
     except (Conflict, Unavailable):
         run(climate, _unregister, climate, caller, made, key)
         raise
@@ -147,7 +147,7 @@ def _unregister(conn: Connection, climate: Climate, caller: Caller, made: Host, 
         idempotency.forget(conn, caller, key)
 
 
-def _put_in_its_pool(climate: Climate, made: Host) -> None:
+def _add_to_pool(climate: Climate, made: Host) -> None:
     """Add the host to its pool. After a repeated request it may be in any pool, and the rounds process it there."""
     place = run(climate, pool_membership.get, made.id)
     with suppress(Fenced):
@@ -253,12 +253,12 @@ def _delete(conn: Connection, climate: Climate, caller: Caller, host_id: str) ->
 def _let_go(climate: Climate, place: HostPlace, token: int) -> None:
     """Remove the host from all pools of the cloud, with the servers that may be on it."""
     if place.pool is Pool.RESERVATION:
-        _ask_cloud(lambda name: climate.cloud.withdraw(name, token), place.name)
+        _send_to_cloud(lambda name: climate.cloud.withdraw(name, token), place.name)
     elif place.pool is not Pool.MULTI_TENANT:
-        _ask_cloud(lambda name: climate.cloud.place(name, None, token), place.name)
+        _send_to_cloud(lambda name: climate.cloud.place(name, None, token), place.name)
 
 
-def _ask_cloud(verb: Callable[[str], None], name: str) -> None:
+def _send_to_cloud(verb: Callable[[str], None], name: str) -> None:
     """Send a request to the cloud; the reconciliation retries it if it fails."""
     try:
         verb(name)

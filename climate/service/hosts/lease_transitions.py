@@ -55,7 +55,7 @@ def follow_all(
 def _record(conn: Connection, author: Caller, now: datetime, moves: Sequence[Move]) -> None:
     pool_membership.record(conn, author, [(place, [fact]) for place, fact in moves])
     cleaned = {place.host: fact.until for place, fact in moves if fact.pool == Pool.CLEANING and fact.until}
-    cleaning.keep(conn, now, cleaned)
+    cleaning.reserve(conn, now, cleaned)
     if any(fact.pool in FOR_THE_ROUNDS for _, fact in moves):
         event_claims.wake_rounds(conn)
 

@@ -55,7 +55,7 @@ class MoveRequest:
 
 def lost_by(conn: Connection, request: MoveRequest, present: Mapping[int, HostPlace] | None = None) -> list[Promise]:
     """Return the allocations that leases would lose; a move to the reservation pool only costs lent hosts."""
-    held = pools.held(conn, request.numbers)
+    held = pools.allocations_on(conn, request.numbers)
     if request.order.to is not Pool.RESERVATION:
         return held
     there = present or {place.host: place for place in request.moving}

@@ -31,7 +31,7 @@ Seen = Mapping[str, frozenset[str]]
 """Host -> aggregates of the cloud that it is in."""
 
 
-def wanted(place: HostPlace) -> str | None:
+def aggregate_of(place: HostPlace) -> str | None:
     """Return the aggregate in which the host should be; None: in none."""
     return _cloud_pool(place.pool, place.reservation_id)
 
@@ -40,11 +40,11 @@ def _cloud_pool(pool: Pool, reservation_id: UUID | None) -> str | None:
     return CLOUD_POOLS[pool] if pool in CLOUD_POOLS else str(reservation_id)
 
 
-def ask(climate: Climate, moved: Iterable[HostPlace]) -> None:
+def send_moves(climate: Climate, moved: Iterable[HostPlace]) -> None:
     """Send moves that were just recorded to the cloud; `correct` retries those that fail."""
     for place in moved:
         try:
-            climate.cloud.place(place.name, wanted(place), place.token)
+            climate.cloud.place(place.name, aggregate_of(place), place.token)
         except (CloudError, NotYet, Fenced) as error:
             log.warning("aggregate update postponed", host=place.name, pool=place.pool, error=str(error))
 
@@ -55,13 +55,13 @@ def correct(climate: Climate) -> int:
     Unregistered hosts are removed from the engine's aggregates. The aggregates are read before the database: a
     host that is registered or moved meanwhile is then added twice, which is harmless.
     """
-    seen = _seen(climate.cloud.pools())
+    seen = _read_aggregates(climate.cloud.pools())
     comparison = run(climate, _compare, climate, seen)
     try:
         _report(climate, comparison, _correct(climate, seen, comparison.astray))
     finally:
         if comparison.astray:
-            run(climate, pool_membership.leave, [place.host for place in comparison.astray])
+            run(climate, pool_membership.release_claims, [place.host for place in comparison.astray])
     _remove_unregistered(climate, {name for name, pools in seen.items() if pools & KEPT} - comparison.known, seen)
     return len(comparison.astray)
 
@@ -77,7 +77,7 @@ class _Comparison:
     noted: Mapping[int, str]
 
 
-def _seen(pools: Mapping[str, frozenset[str]]) -> Seen:
+def _read_aggregates(pools: Mapping[str, frozenset[str]]) -> Seen:
     by_host: dict[str, set[str]] = defaultdict(set)
     for pool, names in pools.items():
         for name in names:
@@ -113,7 +113,7 @@ def _all_there(glance: HostColumns, seen: Seen) -> bool:
 
 
 def _is_astray(place: HostPlace, pools: frozenset[str]) -> bool:
-    return _is_elsewhere(wanted(place), pools)
+    return _is_elsewhere(aggregate_of(place), pools)
 
 
 def _is_elsewhere(target: str | None, pools: frozenset[str]) -> bool:
@@ -156,7 +156,7 @@ def _correct(climate: Climate, seen: Seen, astray: Sequence[HostPlace]) -> dict[
 def _placed(climate: Climate, place: HostPlace, troubles: dict[int, str]) -> bool:
     """Return False if the cloud knows a later token than the database."""
     try:
-        climate.cloud.place(place.name, wanted(place), place.token)
+        climate.cloud.place(place.name, aggregate_of(place), place.token)
     except Fenced:
         return False
     except (Refused, NotYet) as error:

@@ -118,7 +118,7 @@ def declare_lost(climate: Climate, name: str) -> LostArchive:
     """
     with _alone(climate):
         with reading(climate.engine) as conn:
-            result = next((one for one in archives.known(conn) if one.name == name), None)
+            result = next((one for one in archives.complete(conn) if one.name == name), None)
         if result is None:
             raise NotFound(f"no archive is named {name[:200]!r}: `climate journal check` names those that are damaged")
         if archive_files.damage(folder(climate.settings) / name, result.size, result.sha256) is None:
@@ -131,7 +131,7 @@ def declare_lost(climate: Climate, name: str) -> LostArchive:
 def absent(conn: Connection, climate: Climate) -> list[str]:
     """Return the names of archives whose files are missing or have another size; their content is not read."""
     path = folder(climate.settings)
-    return [one.name for one in archives.known(conn) if not archive_files.is_there(path / one.name, one.size)]
+    return [one.name for one in archives.complete(conn) if not archive_files.is_there(path / one.name, one.size)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +146,7 @@ def _archived(climate: Climate, older_than: timedelta, run: _Run) -> Outcome:
     with reading(climate.engine) as conn:
         now = climate.now(conn)
     outcome, before = Outcome(), now - older_than
-    outcome.waiting += _go_on(run)
+    outcome.waiting += _finish(run)
     outcome.leases = _moved(run, archives.old, before, now, outcome)
     outcome.series = _moved(run, archives.old_series, before, now, outcome)  # each after its leases
     return outcome
@@ -167,7 +167,7 @@ def _moved(run: _Run, find: Find, before: datetime, now: datetime, outcome: Outc
     return count
 
 
-def _go_on(run: _Run) -> list[tuple[str, str]]:
+def _finish(run: _Run) -> list[tuple[str, str]]:
     """Finish an interrupted run: delete incomplete files, and rows whose file is complete.
 
     Return the files that are missing or damaged, and the fault of each: the rows of their leases stay.
@@ -289,9 +289,9 @@ def _entry(stream: UUID, fact: Line) -> Entry:
 
 def damage(conn: Connection, climate: Climate) -> Iterator[tuple[UUID, str]]:
     """Return the defects of archives: rows left although a file has them, and changed files."""
-    for lease_id in archives.left_over(conn):
+    for lease_id in archives.with_remaining_rows(conn):
         yield lease_id, "is in an archive, and has rows or a journal"
-    for one in archives.known(conn):
+    for one in archives.complete(conn):
         wrong = archive_files.damage(folder(climate.settings) / one.name, one.size, one.sha256)
         if wrong is not None:
             yield UUID(int=one.id), f"archive: {wrong}"

@@ -40,7 +40,7 @@ class Checked:
     """One of them, and its difference."""
 
 
-def go_on(climate: Climate, bounds: Bounds | None = None, size: int = check.PORTION) -> Checked:
+def check_portion(climate: Climate, bounds: Bounds | None = None, size: int = check.PORTION) -> Checked:
     """Compare the next streams with their rows, at least one portion, and at most to the end of a pass."""
     limits = bounds or Bounds()
     _compare_findings_again(climate)

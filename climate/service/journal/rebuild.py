@@ -119,7 +119,7 @@ def _forgotten(climate: Climate, unknown: Difference) -> bool:
 
 
 def _forget(conn: Connection, unknown: Difference, sort: Projection | None) -> bool:
-    if sort is not None and not journal.hold(conn, unknown.stream):
+    if sort is not None and not journal.lock_stream(conn, unknown.stream):
         row_repair.forget(conn, sort, unknown.row)
     elif unknown.table == WINDOW.tables[0].table.name:
         row_repair.forget_window(conn, unknown.stream)

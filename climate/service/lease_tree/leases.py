@@ -85,7 +85,7 @@ def create(climate: Climate, caller: Caller, order: Order, key: Key | None = Non
         else:
             if not made.parts or dry_run:
                 return made
-    if key and (known := leases.made_earlier(climate, caller, key)):
+    if key and (known := leases.created_earlier(climate, caller, key)):
         if (resumed := _resumed(climate, caller, known, order)) is not None:
             return resumed
         run(climate, idempotency.forget, caller, key)
@@ -116,7 +116,7 @@ def _resumed(climate: Climate, caller: Caller, known: Lease, order: Order) -> Le
     try:
         return _carried_out(climate, caller, lease, order)
     except _Refused:
-        _give_up(climate, caller, lease)
+        _delete_with_parts(climate, caller, lease)
         return None
 
 
@@ -132,7 +132,7 @@ def _placed(climate: Climate, caller: Caller, order: Order, key: Key | None, *, 
             return _carried_out(climate, caller, lease, order)
         except _Refused as refused:
             without |= refused.children
-        _give_up(climate, caller, lease)
+        _delete_with_parts(climate, caller, lease)
         if key:
             run(climate, idempotency.forget, caller, key)
     raise NotEnoughHosts("Not enough hosts available: hosts that children offered were taken each time")
@@ -140,7 +140,7 @@ def _placed(climate: Climate, caller: Caller, order: Order, key: Key | None, *, 
 
 def _carried_out(climate: Climate, caller: Caller, lease: Lease, order: Order) -> Lease:
     """Hold all parts, and confirm them unless only a hold was requested."""
-    lease = _hold(climate, caller, lease)
+    lease = _hold_parts(climate, caller, lease)
     return lease if order.hold is not None else confirm(climate, caller, lease.id)
 
 
@@ -160,12 +160,12 @@ SECOND = timedelta(seconds=1)
 # The two phases.
 
 
-def _hold(climate: Climate, caller: Caller, lease: Lease) -> Lease:
+def _hold_parts(climate: Climate, caller: Caller, lease: Lease) -> Lease:
     """Return the lease with all parts held; raise _Refused if a child refuses, Unavailable if one does not answer."""
     if not lease.held:
         return lease
     planned = [(r, part) for r in lease.reservations for part in r.parts if part.state is PartState.PLANNED]
-    outcomes = climate.children.ask_all([lease_parts.hold(caller, lease, r, part) for r, part in planned])
+    outcomes = climate.children.send_all([lease_parts.hold_request(caller, lease, r, part) for r, part in planned])
     refused, silent = set(), []
     for (_, part), outcome in zip(planned, outcomes, strict=True):
         held = lease_parts.held_in(outcome)
@@ -178,7 +178,7 @@ def _hold(climate: Climate, caller: Caller, lease: Lease) -> Lease:
     if refused:
         raise _Refused(frozenset(refused))
     if silent:
-        _give_up(climate, caller, lease)
+        _delete_with_parts(climate, caller, lease)
         raise _unanswered(silent, "all parts are released, try again")
     return lease
 
@@ -231,7 +231,7 @@ def confirm(climate: Climate, caller: Caller, lease_id: UUID, key: str = "") -> 
 def _confirm_parts(climate: Climate, caller: Caller, lease: Lease) -> None:
     left = [part for part in lease.parts if part.state is PartState.HELD]
     for _ in range(TRIES):
-        outcomes = climate.children.ask_all([lease_parts.confirm(lease, part) for part in left])
+        outcomes = climate.children.send_all([lease_parts.confirm(lease, part) for part in left])
         silent = []
         for part, outcome in zip(left, outcomes, strict=True):
             if isinstance(outcome, CloudError):
@@ -239,14 +239,14 @@ def _confirm_parts(climate: Climate, caller: Caller, lease: Lease) -> None:
             elif outcome.is_done:
                 _note(climate, caller, lease.id, part, _confirmed(part))
             else:
-                _give_up(climate, caller, lease)
+                _delete_with_parts(climate, caller, lease)
                 raise Conflict(
                     f"The {part.where} released its part of the lease: all parts are released, create the lease again"
                 )
         left = silent
         if not left:
             return
-    _give_up(climate, caller, lease)
+    _delete_with_parts(climate, caller, lease)
     raise _unanswered(left, "all parts are released, try again")
 
 
@@ -258,12 +258,12 @@ def _released(part: Part) -> Callable[[datetime], Fact]:
     return lambda now: LeasePartReleased(part.id, now)
 
 
-def _give_up(climate: Climate, caller: Caller, lease: Lease) -> None:
+def _delete_with_parts(climate: Climate, caller: Caller, lease: Lease) -> None:
     """Delete the lease, with all parts that children are known to hold; its own events retry failed requests."""
     try:
         lease = leases.get(climate, caller, lease.id)
         held = [part for part in lease.parts if part.in_force]
-        answers = climate.children.ask_all([lease_parts.release(lease, part) for part in held])
+        answers = climate.children.send_all([lease_parts.release(lease, part) for part in held])
         for part, answer in zip(held, answers, strict=True):
             if not isinstance(answer, CloudError) and answer.verdict is not Verdict.REFUSED:
                 _note(climate, caller, lease.id, part, _released(part))
@@ -334,7 +334,7 @@ def _write_sync_event(
 def _prolong(climate: Climate, lease: Lease, end: datetime, *, dry_run: bool = False) -> None:
     """Extend the lease in all children; raise Conflict or Unavailable if one does not agree."""
     parts = [part for part in lease.parts if part.in_force]
-    outcomes = climate.children.ask_all([lease_parts.prolong(lease, part, end, dry_run=dry_run) for part in parts])
+    outcomes = climate.children.send_all([lease_parts.prolong(lease, part, end, dry_run=dry_run) for part in parts])
     for part, outcome in zip(parts, outcomes, strict=True):
         if isinstance(outcome, CloudError):
             raise _unanswered([part], "the lease stays as it was, try again")

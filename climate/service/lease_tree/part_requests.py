@@ -51,7 +51,7 @@ def account_of(parent: str, asker: Asker) -> Caller:
     return Caller(f"cell:{parent}", asker.project_id, frozenset({asker.role}))
 
 
-def carry_out(climate: Climate, account: Caller, action: Action) -> PartAnswer:
+def execute(climate: Climate, account: Caller, action: Action) -> PartAnswer:
     """Carry out a request of a parent; harmless if it is repeated, late or out of order.
 
     The account sees and changes only the leases that it has created. Raises CloudError for an action that may

@@ -48,7 +48,7 @@ def role(caller: Caller) -> str:
     return ADMIN if caller.is_admin else MEMBER
 
 
-def hold(caller: Caller, lease: Lease, reservation: Reservation, part: Part) -> PartRequest:
+def hold_request(caller: Caller, lease: Lease, reservation: Reservation, part: Part) -> PartRequest:
     """Build the request to hold a part. It is idempotent: the child holds the part once."""
     assert lease.hold_until is not None
     spec = {key: value for key, value in reservation.spec.items() if key not in OWN}
@@ -141,7 +141,7 @@ def _read_leases(climate: Climate, lease: Lease, parts: Sequence[Part]) -> dict[
 
 def _send_requests(climate: Climate, requests: Sequence[PartRequest]) -> list[PartAnswer]:
     """Return all answers; raise CloudError if one is missing, after all requests were sent."""
-    outcomes = climate.children.ask_all(requests)
+    outcomes = climate.children.send_all(requests)
     for outcome in outcomes:
         if isinstance(outcome, CloudError):
             raise CloudError("a child does not answer")

@@ -201,7 +201,7 @@ def _offers(
     across = bool(order.reservations[-1].get("across"))
     asker = Asker(caller.project_id, lease_parts.role(caller))
     asked = [(child, {**wanted, **lease_parts.spread(child, across=across)}) for child in children]
-    answers = climate.children.ask_all(
+    answers = climate.children.send_all(
         [PartRequest(child, asker, Offer(PartOrder(order.name, order.start, order.end, spec))) for child, spec in asked]
     )
     offers, silent = [], []

@@ -26,12 +26,12 @@ log = structlog.get_logger(__name__)
 MENDER = "mend"
 
 
-def put_aside(climate: Climate, lease_id: UUID, error: Exception) -> None:
+def exclude(climate: Climate, lease_id: UUID, error: Exception) -> None:
     """Exclude a lease from polling until it is repaired."""
     cause = error.__cause__ if isinstance(error, UnreadableLease) and error.__cause__ else error
     reason = f"{type(cause).__name__}: {getattr(cause, 'orig', None) or cause}"
     with climate.engine.begin() as conn:
-        set_aside.put(conn, lease_id, climate.now(conn), " ".join(reason.split()))
+        set_aside.set_aside(conn, lease_id, climate.now(conn), " ".join(reason.split()))
     log.error("lease set aside; `climate event mend` repairs its rows", lease_id=str(lease_id), reason=reason[:300])
 
 

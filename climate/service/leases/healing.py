@@ -114,7 +114,7 @@ def _healed(climate: Climate, lease_id: UUID, awaited: frozenset[int], why: str)
         if outcome.replaced or outcome.short:
             details = {"lease_id": str(lease_id), "replaced": outcome.replaced, "missing": outcome.short}
             log.warning("lease healed", reason=why, **details)
-        reconcile.ask(climate, outcome.moved)
+        reconcile.send_moves(climate, outcome.moved)
         return outcome.replaced
     return False
 

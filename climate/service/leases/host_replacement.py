@@ -62,7 +62,7 @@ def reallocate(climate: Climate, caller: Caller, order: Order, *, dry_run: bool 
         raise InvalidInput("Give either lease_id or reservation_id")
     done, outcome = run(climate, _reallocate, climate, caller, order, keep=not dry_run)
     if not dry_run:
-        reconcile.ask(climate, outcome.moved)
+        reconcile.send_moves(climate, outcome.moved)
     return done
 
 

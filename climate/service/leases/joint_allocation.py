@@ -18,7 +18,7 @@ from climate.domain.errors import Busy, ClimateError, NotEnoughAddresses, NotEno
 from climate.domain.hosts import matching
 from climate.domain.hosts.matching import Assignment, Unmatched
 from climate.domain.hosts.min_cost_flow import Whole
-from climate.plugin import HOSTS, Allocation, Ask, Offer, ResourcePlugin
+from climate.plugin import HOSTS, Allocation, Offer, ResourcePlugin, ResourceRequest
 from climate.store import locks
 from climate.store.allocation.candidates import Candidates
 from climate.store.allocation.hosts import PATIENT_LOOKS, TryPatiently
@@ -43,7 +43,7 @@ class AllocationRequest(Generic[T]):
 
     plugin: Callable[[], ResourcePlugin]
     """Returns its plugin. Raises Conflict if that is not loaded, which matters only if it is needed."""
-    ask: Ask
+    ask: ResourceRequest
     result: Callable[[Allocation], T]
     """Makes the result of an allocation."""
     settled: Settled[T] | None = None
@@ -56,7 +56,7 @@ class Offered:
     place: int
     """Index of the reservation in its lease."""
     plugin: ResourcePlugin
-    ask: Ask
+    ask: ResourceRequest
     offer: Offer
     candidates: Candidates
 
@@ -70,10 +70,10 @@ class Unmatchable(ClimateError):
         self.offered, self.everything, self.short = offered, everything, short
 
 
-_Offers = dict[str, list[tuple[int, ResourcePlugin, Ask, Offer]]]
+_Offers = dict[str, list[tuple[int, ResourcePlugin, ResourceRequest, Offer]]]
 """Offers of plugins by kind, each with the index of its reservation."""
 
-Beside = Callable[[Ask, Sequence[T]], Ask]
+Beside = Callable[[ResourceRequest, Sequence[T]], ResourceRequest]
 """Returns a request beside the results for other reservations."""
 
 
@@ -143,7 +143,9 @@ def _settled_results(requests: Sequence[AllocationRequest[T]], asked: Sequence[i
 
 
 def _offers(
-    conn: Connection, chosen: Mapping[int, AllocationRequest[T]], beside_results: Callable[[Ask], Ask]
+    conn: Connection,
+    chosen: Mapping[int, AllocationRequest[T]],
+    beside_results: Callable[[ResourceRequest], ResourceRequest],
 ) -> _Offers:
     """Return the offers for these reservations by kind; each request names all of them."""
     together = frozenset(one.ask.reservation_id for one in chosen.values())
@@ -156,12 +158,14 @@ def _offers(
     return by_kind
 
 
-def offer_of(conn: Connection, plugin: ResourcePlugin, ask: Ask) -> Offer | None:
+def offer_of(conn: Connection, plugin: ResourcePlugin, request: ResourceRequest) -> Offer | None:
     """Return the offer of a plugin, or None if it has none or lacks the hook."""
-    return plugin.offer(conn, ask) if hasattr(plugin, "offer") else None
+    return plugin.offer(conn, request) if hasattr(plugin, "offer") else None
 
 
-def _settled(conn: Connection, offers: Sequence[tuple[int, ResourcePlugin, Ask, Offer]]) -> Mapping[int, Allocation]:
+def _settled(
+    conn: Connection, offers: Sequence[tuple[int, ResourcePlugin, ResourceRequest, Offer]]
+) -> Mapping[int, Allocation]:
     """Return allocations that are possible under the locks of their rows. Raise Unmatchable or a refusal."""
     chosen: Assignment | None = None
     for _ in range(PATIENT_LOOKS):
@@ -179,7 +183,9 @@ def _settled(conn: Connection, offers: Sequence[tuple[int, ResourcePlugin, Ask, 
     raise Busy("The hosts are being booked by others right now; try again shortly")
 
 
-def as_many_as_possible(conn: Connection, asks: Sequence[tuple[ResourcePlugin, Ask]]) -> list[Allocation] | None:
+def as_many_as_possible(
+    conn: Connection, asks: Sequence[tuple[ResourcePlugin, ResourceRequest]]
+) -> list[Allocation] | None:
     """Return allocations of what existing reservations hold, and of as many more whole hosts as possible.
 
     Slots are allocated in full. Return None if a plugin offers nothing, or if that is not possible.
@@ -205,7 +211,7 @@ def _no_least(read: Callable[[Connection], Candidates], conn: Connection) -> Can
     return replace(known, demand=replace(known.demand, least=0)) if isinstance(known.demand, Whole) else known
 
 
-def read(conn: Connection, offers: Sequence[tuple[int, ResourcePlugin, Ask, Offer]]) -> list[Offered]:
+def read(conn: Connection, offers: Sequence[tuple[int, ResourcePlugin, ResourceRequest, Offer]]) -> list[Offered]:
     return [Offered(place, plugin, ask, offer, offer.read(conn)) for place, plugin, ask, offer in offers]
 
 

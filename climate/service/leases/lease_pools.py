@@ -109,7 +109,7 @@ def _delete_strays(climate: Climate, seen: Mapping[str, LeasePool], known: Colle
 
 
 def _read(conn: Connection, types: Sequence[str]) -> tuple[set[UUID], list[PooledReservation]]:
-    return lease_pools.noted(conn), lease_pools.wanted(conn, types)
+    return lease_pools.noted(conn), lease_pools.reservations_of(conn, types)
 
 
 def _note(conn: Connection, news: Mapping[UUID, int], stale: set[UUID]) -> None:

@@ -107,7 +107,7 @@ def reserve(
         raise
 
 
-def give_up(climate: Climate, caller: Caller, server_id: str) -> Lease | None:
+def end_reservation(climate: Climate, caller: Caller, server_id: str) -> Lease | None:
     """End the lease of a RESERVED server to be deleted, or its reservation if the lease has others.
 
     Returns the lease after that; None if no lease waits to start the server. Raises Busy while a worker runs one
@@ -120,10 +120,10 @@ def give_up(climate: Climate, caller: Caller, server_id: str) -> Lease | None:
     if not left:
         return leases.delete(climate, caller, lease.id)
     require(caller, "leases:put")
-    return run(climate, _give_up, climate, caller, server_id, lease)
+    return run(climate, _end_reservation, climate, caller, server_id, lease)
 
 
-def _give_up(conn: Connection, climate: Climate, caller: Caller, server_id: str, lease: Lease) -> Lease:
+def _end_reservation(conn: Connection, climate: Climate, caller: Caller, server_id: str, lease: Lease) -> Lease:
     present = stored.get(conn, lease.id, project_id=leases.scope(caller), lock=True)
     now = climate.now(conn)
     present = unbegun_claims.take_back(conn, caller, present, now)

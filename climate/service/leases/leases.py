@@ -22,7 +22,7 @@ from climate.domain.planning.preemption import is_preemptible
 from climate.domain.policy import Caller, require
 from climate.domain.reservation_spec import Spec
 from climate.domain.sharing.sharing import NOT_SHARED, Sharing
-from climate.plugin import Ask
+from climate.plugin import ResourceRequest
 from climate.service.admission import admission as granting
 from climate.service.admission import enforcement
 from climate.service.admission.admission import Grant
@@ -88,7 +88,7 @@ def create(climate: Climate, caller: Caller, order: Order, key: Key | None = Non
     try:
         requested = planning.checked(climate, caller, requested, order.end)
     except ClimateError:
-        if key is None or (made := made_earlier(climate, caller, key)) is None:
+        if key is None or (made := created_earlier(climate, caller, key)) is None:
             raise
         return made
 
@@ -183,7 +183,7 @@ def place(
     period = period_of(order, now, climate)
     soon = host_power_on.is_soon(climate.settings, period, now)
     grace = planning.longest_grace(terms.agreed, requested)
-    ask = Ask(
+    ask = ResourceRequest(
         {}, period, grant.caller, climate.settings, patient=patient, terms=terms.agreed, grace_of_lease=grace, soon=soon
     )
     losers = _losers(conn, terms, ask.window)
@@ -193,7 +193,7 @@ def place(
     if terms.turn is Turn.FIRST:
         second_try.refuse_fewer(conn, ask.window, ((r.spec, r.holds) for r in planned if _is_ordinary_here(r)))
     fact = created(grant.caller, order, _times(conn, climate, order, period, now, planned), now, planned)
-    lease_shortening.give_way(conn, climate, losers, fact.lease_id, (hold for r in planned for hold in r.holds), now)
+    lease_shortening.shorten(conn, climate, losers, fact.lease_id, (hold for r in planned for hold in r.holds), now)
     sharing_changes.check(climate.settings, fold([fact]), order.sharing)
     lease = grant.record(conn, now, None, fact)
     sharing_changes.notify(conn, now, None, lease)
@@ -255,7 +255,7 @@ def created(
     )
 
 
-def made_earlier(climate: Climate, caller: Caller, key: Key) -> Lease | None:
+def created_earlier(climate: Climate, caller: Caller, key: Key) -> Lease | None:
     """Return the lease of an earlier request with this key, whatever has become of its resources since."""
     return run(climate, _read_earlier, climate, caller, key)
 
@@ -329,7 +329,7 @@ def rows(climate: Climate, caller: Caller, listing: Listing) -> list[ReadLease]:
         listing = replace(listing, **own)
     found = run(climate, leases.listed, listing)
     known = leases.readable(found)
-    return [access.seen(caller, known[one.id]) if isinstance(one, Lease) else one for one in found]
+    return [access.visible(caller, known[one.id]) if isinstance(one, Lease) else one for one in found]
 
 
 def history(climate: Climate, caller: Caller, lease_id: UUID) -> list[journal.Entry]:

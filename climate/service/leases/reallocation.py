@@ -20,7 +20,7 @@ from climate.domain.notifications import Notice
 from climate.domain.policy import ADMIN, Caller
 from climate.domain.sharing import sublease
 from climate.domain.status import DONE, ERROR, IN_PROGRESS, UNDONE, EventKind
-from climate.plugin import Ask
+from climate.plugin import ResourceRequest
 from climate.service.events import host_power_on
 from climate.service.hosts import lease_transitions
 from climate.service.leases import joint_allocation
@@ -170,7 +170,9 @@ def _as_many_as_possible(
     conn: Connection, climate: Climate, choices: Sequence[_Choice], passed_over: frozenset[int]
 ) -> Mapping[UUID, _Got]:
     """Return what the reservations can have together without some hosts; nothing if a plugin cannot say."""
-    asked = [(climate.plugins[c.reservation.resource_type], _ask(climate, c, passed_over)) for c in choices]
+    asked = [
+        (climate.plugins[c.reservation.resource_type], _resource_request(climate, c, passed_over)) for c in choices
+    ]
     allocations = joint_allocation.as_many_as_possible(conn, asked)
     if allocations is None:
         return {}
@@ -195,7 +197,7 @@ def _choose(conn: Connection, climate: Climate, choice: _Choice) -> _Got:
         return sound, choice.there.wants
     for passed_over in _narrowing(choice):
         try:
-            got = plugin.reserve(conn, _ask(climate, choice, passed_over)).holds
+            got = plugin.reserve(conn, _resource_request(climate, choice, passed_over)).holds
         except NotEnoughHosts:
             continue
         if _counted(choice.reservation):
@@ -220,13 +222,13 @@ def _narrowing(choice: _Choice) -> Sequence[frozenset[int]]:
     return strict if now else (*strict, off, frozenset())
 
 
-def _ask(climate: Climate, choice: _Choice, passed_over: frozenset[int]) -> Ask:
+def _resource_request(climate: Climate, choice: _Choice, passed_over: frozenset[int]) -> ResourceRequest:
     """Return the request for the missing amount: existing slots stay, and any number up to the promise is accepted."""
     case, r, sound = choice.case, choice.reservation, choice.there.sound
     stays = {hold.host for hold in sound}
     avoided = {*choice.kept, *choice.avoided.unwell, *case.given_up, *case.awaited, *case.without, *passed_over} - stays
     bounds = {"min": len(sound) or 1, "max": choice.there.promised} if _counted(r) else {}
-    return Ask(
+    return ResourceRequest(
         spec={**r.spec, **bounds},
         period=case.lease.period,
         caller=case.author,
@@ -270,7 +272,7 @@ def _record(
         return Outcome(lease, short=sum(r.missing for r in lease.reservations))
     token = event_claims.tokens(conn, 1)[0]
     holds = (hold for r in after.reservations for hold in r.holds)
-    lease_shortening.give_way(conn, climate, case.losers, lease.id, holds, now)
+    lease_shortening.shorten(conn, climate, case.losers, lease.id, holds, now)
     after = leases.record(conn, case.author, lease, *facts)
     moved = lease_transitions.follow(conn, climate, case.author, Transition(lease, after, now, token))
     delivery.notify(conn, now, *_notices(case, after))

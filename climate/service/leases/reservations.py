@@ -17,7 +17,7 @@ from climate.domain.lease import Reservation
 from climate.domain.period import Period
 from climate.domain.planning.preemption import is_preemptible
 from climate.domain.policy import Caller
-from climate.plugin import Allocation, Ask, ResourcePlugin
+from climate.plugin import Allocation, ResourcePlugin, ResourceRequest
 from climate.service.leases import joint_allocation, shortages
 from climate.service.leases.joint_allocation import AllocationRequest, Settled
 from climate.time_ordered_ids import time_ordered_id
@@ -74,14 +74,14 @@ def checked(climate: Climate, caller: Caller, requested: Sequence[Requested], un
     known = []
     for item in requested:
         with shortages.of_the_cloud():
-            result = item.plugin.check(climate.cloud, Ask(item.spec, nominal, caller, climate.settings))
+            result = item.plugin.check(climate.cloud, ResourceRequest(item.spec, nominal, caller, climate.settings))
         known.append(replace(item, spec={**item.spec, **(result or {})}))
     return known
 
 
-def under(ask: Ask, agreed: Mapping[str, object], requested: Sequence[Requested]) -> Ask:
+def under(request: ResourceRequest, agreed: Mapping[str, object], requested: Sequence[Requested]) -> ResourceRequest:
     """Return the request under the terms of the pool: the lease has the longest grace time of its reservations."""
-    return replace(ask, terms=agreed, grace_of_lease=longest_grace(agreed, requested))
+    return replace(request, terms=agreed, grace_of_lease=longest_grace(agreed, requested))
 
 
 def longest_grace(agreed: Mapping[str, object], requested: Sequence[Requested]) -> timedelta:
@@ -97,14 +97,14 @@ def _knows_grace(schema: type[Schema]) -> bool:
 
 
 def reserve(
-    conn: Connection, requested: Sequence[Requested], common: Ask, liked: Callable[[int], tuple[int, ...]]
+    conn: Connection, requested: Sequence[Requested], common: ResourceRequest, liked: Callable[[int], tuple[int, ...]]
 ) -> tuple[PlannedReservation, ...]:
     """Allocate all reservations of a new lease: in turn if that succeeds at once, otherwise together.
 
     `common` is the same for all; `liked` are the preferred hosts by index.
     """
 
-    def wanted(index: int) -> AllocationRequest[PlannedReservation]:
+    def allocation_request(index: int) -> AllocationRequest[PlannedReservation]:
         item = requested[index]
         own_id = item.id or time_ordered_id()
         ask, split = replace(common, new_id=own_id, liked=liked(index), spec=item.spec), item.split
@@ -115,26 +115,28 @@ def reserve(
         here_only = here(ask, split.hosts) if split else ask
         return AllocationRequest(lambda: item.plugin, here_only, partial(_planned, item, ask))
 
-    return tuple(joint_allocation.allocate(conn, [wanted(index) for index in range(len(requested))], _beside))
+    return tuple(
+        joint_allocation.allocate(conn, [allocation_request(index) for index in range(len(requested))], _beside)
+    )
 
 
-def _beside(ask: Ask, planned: Sequence[PlannedReservation]) -> Ask:
+def _beside(request: ResourceRequest, planned: Sequence[PlannedReservation]) -> ResourceRequest:
     """Return the request without what was chosen before it, which is not in the database yet."""
     if not planned:
-        return ask
+        return request
     return replace(
-        ask,
-        taken=(*ask.avoided, *(hold.host for one in planned for hold in one.holds)),
+        request,
+        taken=(*request.avoided, *(hold.host for one in planned for hold in one.holds)),
         taken_addresses=tuple(hold.number for one in planned for hold in one.addresses),
         taken_amounts=tuple(hold for one in planned for hold in one.amounts),
         beside=tuple(Reservation(one.id, one.resource_type, one.spec, holds=one.holds) for one in planned),
     )
 
 
-def _planned(item: Requested, ask: Ask, got: Allocation) -> PlannedReservation:
-    spec = {**got.spec, "min": ask.spec["min"], "max": ask.spec["max"]} if item.split else got.spec
+def _planned(item: Requested, request: ResourceRequest, got: Allocation) -> PlannedReservation:
+    spec = {**got.spec, "min": request.spec["min"], "max": request.spec["max"]} if item.split else got.spec
     return PlannedReservation(
-        id=ask.new_id,
+        id=request.new_id,
         resource_type=item.plugin.resource_type,
         spec=spec,
         resource_id=got.resource_id,
@@ -146,6 +148,6 @@ def _planned(item: Requested, ask: Ask, got: Allocation) -> PlannedReservation:
     )
 
 
-def here(ask: Ask, hosts: int) -> Ask:
+def here(request: ResourceRequest, hosts: int) -> ResourceRequest:
     """Return the request for the hosts of a reservation that lie in this deployment."""
-    return replace(ask, spec={**ask.spec, "min": hosts, "max": hosts})
+    return replace(request, spec={**request.spec, "min": hosts, "max": hosts})

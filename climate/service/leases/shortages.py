@@ -52,12 +52,12 @@ def explanation(conn: Connection, error: ClimateError) -> ClimateError:
         case Unmatchable():
             return joint_shortages.explained(conn, error)
         case NotEnoughRoom():
-            return NotEnoughHosts(_say_of_room(shared_capacity.shortage(conn, error.wanted), error.wanted))
+            return NotEnoughHosts(_capacity_text(shared_capacity.shortage(conn, error.wanted), error.wanted))
         case floating_ips.Short():
             there, missing = floating_ips.shortage(conn, error.wanted)
-            return NotEnoughAddresses(_say_of_addresses(there, missing, error.wanted))
+            return NotEnoughAddresses(_addresses_text(there, missing, error.wanted))
         case inventories.Short():
-            return NotEnoughStorage(_say_of_amounts(inventories.shortage(conn, error.wanted), error.wanted))
+            return NotEnoughStorage(_amounts_text(inventories.shortage(conn, error.wanted), error.wanted))
     return error
 
 
@@ -83,7 +83,7 @@ def _message(shortage: Shortage, request: HostRequest) -> str:
     return f"{message}; it would fit from {shortage.fits_from.start:%Y-%m-%d %H:%M:%S} UTC"
 
 
-def _say_of_room(left: shared_capacity.Shortage, request: shared_capacity.CapacityRequest) -> str:
+def _capacity_text(left: shared_capacity.Shortage, request: shared_capacity.CapacityRequest) -> str:
     order, size = request.order, request.order.size
     where = "" if order.affinity is None else " on one host" if order.affinity else ", each on another host"
     message = (
@@ -100,7 +100,7 @@ def _say_of_room(left: shared_capacity.Shortage, request: shared_capacity.Capaci
     return f"{message}; it would fit from {left.fits_from:%Y-%m-%d %H:%M:%S} UTC"
 
 
-def _say_of_addresses(shortage: Shortage, missing: tuple[str, ...], request: floating_ips.AddressRequest) -> str:
+def _addresses_text(shortage: Shortage, missing: tuple[str, ...], request: floating_ips.AddressRequest) -> str:
     message = (
         f"Not enough floating IPs available: {request.amount} wanted, {shortage.matching} of network "
         f"{request.network_id} can be reserved, {shortage.free} of them free"
@@ -116,7 +116,7 @@ def _say_of_addresses(shortage: Shortage, missing: tuple[str, ...], request: flo
     return f"{message}; it would fit from {shortage.fits_from.start:%Y-%m-%d %H:%M:%S} UTC"
 
 
-def _say_of_amounts(shortage: inventories.Shortage, request: inventories.AmountRequest) -> str:
+def _amounts_text(shortage: inventories.Shortage, request: inventories.AmountRequest) -> str:
     volumes = "1 volume" if request.pieces == 1 else f"{request.pieces} volumes of {request.piece} GB each"
     message = (
         f"Not enough storage available: {request.piece * request.pieces} GB of class {request.resource_class} wanted "

@@ -27,7 +27,7 @@ from climate.domain.policy import Caller, require
 from climate.domain.sharing import sublease
 from climate.domain.sharing.sharing import Sharing
 from climate.domain.status import DONE, EventKind
-from climate.plugin import Allocation, Ask, ResourcePlugin
+from climate.plugin import Allocation, ResourcePlugin, ResourceRequest
 from climate.service.admission import admission, enforcement
 from climate.service.admission.admission import Grant
 from climate.service.admission.enforcement import Gate
@@ -107,7 +107,7 @@ def update(
         changed = _carried_out(climate, request, dry_run=dry_run)
     if not dry_run and not changes.allocates_nothing:
         changed = lease_pools.announce(climate, changed)
-    return access.seen(caller, changed)
+    return access.visible(caller, changed)
 
 
 def _carried_out(climate: Climate, request: "_Request", *, dry_run: bool) -> Lease:
@@ -182,7 +182,7 @@ def apply(conn: Connection, climate: Climate, grant: Grant, change: Change) -> L
     after = fold(facts, lease)
     longer = sublease_changes.prolonged(conn, climate, after, change.subleases, losing)
     needed = [*(hold for r in after.reservations for hold in r.holds), *(hold for one in longer for hold in one.holds)]
-    lease_shortening.give_way(conn, climate, change.losers, lease.id, needed, now)
+    lease_shortening.shorten(conn, climate, change.losers, lease.id, needed, now)
     before, lease = lease, grant.record(conn, now, lease, *facts) if facts else lease
     sublease_changes.prolong(conn, grant.caller, longer, now)
     sharing_changes.notify(conn, now, before, lease)
@@ -263,11 +263,11 @@ def _all_replanned(conn: Connection, climate: Climate, wish: _Wish) -> list[Rese
     return [fact for fact in joint_allocation.allocate(conn, wanted, partial(_beside, wish.lease)) if fact]
 
 
-def _beside(lease: Lease, ask: Ask, known: Sequence[ReservationChanged | None]) -> Ask:
+def _beside(lease: Lease, request: ResourceRequest, known: Sequence[ReservationChanged | None]) -> ResourceRequest:
     """Return a request for a reservation of the lease beside those that are planned already."""
     changed = [fact for fact in known if fact]
     return replace(
-        ask,
+        request,
         taken=tuple(hold.host for fact in changed for hold in fact.holds),
         taken_addresses=tuple(hold.number for fact in changed for hold in fact.addresses or ()),
         taken_amounts=tuple(hold for fact in changed for hold in fact.amounts or ()),
@@ -344,8 +344,8 @@ def _spec(present: Reservation, changes: Changes) -> Mapping[str, object]:
     return {**present.spec, **{k: v for k, v in given.items() if k not in ("id", "resource_type")}}
 
 
-def _ask(climate: Climate, wish: _Wish, present: Reservation) -> Ask:
-    return Ask(
+def _resource_request(climate: Climate, wish: _Wish, present: Reservation) -> ResourceRequest:
+    return ResourceRequest(
         wish.specs[present.id],
         wish.period,
         wish.caller,
@@ -368,7 +368,7 @@ def _replanned(climate: Climate, wish: _Wish, present: Reservation) -> Allocatio
         return climate.plugins[present.resource_type]
 
     own, _ = sublease.apart(present.holds, present.sublets)
-    ask = _ask(climate, wish, replace(present, holds=own))
+    ask = _resource_request(climate, wish, replace(present, holds=own))
     result = partial(_change, wish, present)
     if present.lies_elsewhere or wish.lease.parent or (present.sublets and not own):
         return AllocationRequest(plugin, ask, result, Settled(None, firm=not present.lies_elsewhere))
@@ -380,7 +380,7 @@ def _replanned(climate: Climate, wish: _Wish, present: Reservation) -> Allocatio
 
 
 def _settled(
-    climate: Climate, wish: _Wish, present: Reservation, ask: Ask
+    climate: Climate, wish: _Wish, present: Reservation, request: ResourceRequest
 ) -> Settled[ReservationChanged | None] | None:
     """Return the result if nothing, or less time, is wanted; None if the reservation has to be allocated."""
     spec, grace = wish.specs[present.id], event_transitions.grace(wish.specs.values())
@@ -389,7 +389,7 @@ def _settled(
     before = event_transitions.grace(r.spec for r in wish.lease.reservations)
     if wish.period == wish.lease.period and grace == before:
         return Settled(None, firm=_is_firm(climate, wish, present))
-    if present.holds and (kept := _shrunk(present, ask)):
+    if present.holds and (kept := _shrunk(present, request)):
         fact = ReservationChanged(wish.now, present.id, spec, kept)
         return Settled(fact, firm=_is_firm(climate, wish, present))
     return None
@@ -402,9 +402,9 @@ def _is_firm(climate: Climate, wish: _Wish, present: Reservation) -> bool:
     return _started(wish.lease) or not is_whole or not holds_any or present.resource_type not in climate.plugins
 
 
-def _unchanged(ask: Ask, present: Reservation) -> Ask:
+def _unchanged(request: ResourceRequest, present: Reservation) -> ResourceRequest:
     """Return the request for as many hosts as the reservation has."""
-    return planning.here(ask, len(present.holds)) if "max" in ask.spec else ask
+    return planning.here(request, len(present.holds)) if "max" in request.spec else request
 
 
 def _change(wish: _Wish, present: Reservation, got: Allocation) -> ReservationChanged | None:
@@ -423,9 +423,11 @@ def _change(wish: _Wish, present: Reservation, got: Allocation) -> ReservationCh
     return ReservationChanged(wish.now, present.id, got.spec, got.holds, addresses=got.addresses, amounts=got.amounts)
 
 
-def _shrunk(present: Reservation, ask: Ask) -> tuple[Hold, ...]:
+def _shrunk(present: Reservation, request: ResourceRequest) -> tuple[Hold, ...]:
     """Return the same hosts for a part of the time, which needs no allocation."""
-    shorter = tuple(replace(hold, during=ask.shared_window if hold.slots else ask.window) for hold in present.holds)
+    shorter = tuple(
+        replace(hold, during=request.shared_window if hold.slots else request.window) for hold in present.holds
+    )
     shorter = preemption.not_prolonged(present.holds, shorter, present.preemptions)
     inside = all(
         was.during.start <= now.during.start and now.during.end <= was.during.end

@@ -36,7 +36,7 @@ def _kinds(before: Lease | None, after: Lease) -> Iterator[str]:
     if before is None:
         yield "lease.create"
         return
-    if _asked_for(before) != _asked_for(after) or _confirmed(before, after):
+    if _requested(before) != _requested(after) or _confirmed(before, after):
         yield "lease.update"
     known = {event.id: event for event in before.events}
     for event in after.events:
@@ -52,7 +52,7 @@ def _kinds_of_event(before: Event | None, after: Event) -> Iterator[str]:
         yield f"lease.event.{after.kind}.stop"
 
 
-def _asked_for(lease: Lease) -> object:
+def _requested(lease: Lease) -> object:
     return lease.name, lease.period, lease.sharing, [(r.spec, r.holds) for r in lease.reservations]
 
 

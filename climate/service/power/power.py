@@ -82,7 +82,7 @@ def _put(conn: Connection, climate: Climate, caller: Caller, host_id: str, wirin
     tampering.refuse_tampered(conn, place)
     fact = HostPowerSet(now, wiring.driver, wiring.settings, wiring.watts, bool(sealed))
     pool_membership.record(conn, caller, [(place, [fact])])
-    made = power.put(conn, Supply(place.host, wiring.driver, wiring.settings, now, sealed, wiring.watts), now)
+    made = power.store(conn, Supply(place.host, wiring.driver, wiring.settings, now, sealed, wiring.watts), now)
     return _powered(climate, place, made)
 
 
@@ -154,7 +154,7 @@ def switch(climate: Climate, caller: Caller, host_id: str, request: ManualReques
     job = run(climate, _begin_switch, climate, host_id, request, servers, keep=not dry_run)
     if dry_run:
         return _powered(climate, job.place, job.supply)
-    for seen in switching.carry_out(climate, [job]):
+    for seen in switching.run_jobs(climate, [job]):
         if seen.error:
             _withdraw(climate, seen.job)
             refusal = Conflict if seen.refused else Unavailable

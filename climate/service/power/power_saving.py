@@ -76,7 +76,7 @@ def run_round(climate: Climate) -> int:
     jobs = switching.wish(climate, wanted, result.supplies)
     for job in jobs:
         log.info("host power change planned", host=job.place.name, wish=job.wish, reason=result.reason(job))
-    switching.carry_out(climate, [*jobs, *result.due_jobs({job.place.host for job in jobs})])
+    switching.run_jobs(climate, [*jobs, *result.due_jobs({job.place.host for job in jobs})])
     return len(jobs)
 
 
@@ -198,7 +198,7 @@ def switch_on(climate: Climate, held: Sequence[HostPlace]) -> Mapping[HostPlace,
     present, supplies, now = run(climate, _read_power, climate, numbers)
     jobs = _jobs(climate, present, supplies, now)
     if jobs:
-        switching.carry_out(climate, jobs)
+        switching.run_jobs(climate, jobs)
         present, supplies, now = run(climate, _read_power, climate, numbers)
     return {
         place: supplies[host].error or ("is being switched off" if place.on else "is coming up")

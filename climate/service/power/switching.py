@@ -98,13 +98,13 @@ def _insert_jobs(
     return [Job(present[host], renewed[host], state, hard=hard) for host, state in meant.items()]
 
 
-def carry_out(climate: Climate, jobs: Sequence[Job]) -> list[JobResult]:
+def run_jobs(climate: Climate, jobs: Sequence[Job]) -> list[JobResult]:
     """Call the power supplies, and record the observed states; return the result of each job."""
     results: list[JobResult] = []
     for part in parallel_requests.run_jobs(climate, jobs):
         word = _word(climate, part)
         failed = run(climate, _record, climate, part, word)
-        reconcile.ask(climate, failed)
+        reconcile.send_moves(climate, failed)
         results += part
     return results
 
@@ -137,7 +137,7 @@ class _Turn:
         return self.verdict is Verdict.STAYED_OFF and self.place.pool is Pool.RESERVATION
 
     @property
-    def asked_for(self) -> bool:
+    def was_requested(self) -> bool:
         return self.supply.wanted == (ON if self.verdict is Verdict.CAME_UP else OFF)
 
 
@@ -220,7 +220,7 @@ def _glance(place: HostPlace, result: JobResult, used: bool, word: Word | None) 
 def _noted(turn: _Turn, known: Supply, now: datetime) -> Supply:
     seen, verdict = turn.seen, turn.verdict
     settled = verdict not in FAILURES
-    keeps = verdict is Verdict.AS_BEFORE or (settled and turn.asked_for)
+    keeps = verdict is Verdict.AS_BEFORE or (settled and turn.was_requested)
     return replace(
         known,
         wanted=known.wanted if keeps else None,
@@ -244,7 +244,7 @@ def _failures(turn: _Turn, known: Supply) -> int:
 
 def _facts(turn: _Turn, now: datetime, token: int) -> Iterator[HostFact]:
     if turn.verdict in (Verdict.CAME_UP, Verdict.WENT_OFF):
-        why = f"asked for at {turn.supply.wanted_at:%Y-%m-%d %H:%M:%S} UTC" if turn.asked_for else NOT_ASKED
+        why = f"asked for at {turn.supply.wanted_at:%Y-%m-%d %H:%M:%S} UTC" if turn.was_requested else NOT_ASKED
         yield HostSwitched(now, turn.verdict is Verdict.CAME_UP, why)
     if turn.fails:
         yield pools.move(turn.place, HostMoved(now, Pool.FAILED, _trouble(turn), token))
@@ -264,7 +264,7 @@ def _notices(turn: _Turn) -> Iterator[Notice]:
         yield _notice(turn, "power.failed", f"Host {name}: {_trouble(turn)}")
     elif turn.supply.failures < TOLD_AFTER <= _failures(turn, turn.supply):
         yield _notice(turn, "power.failed", f"The power supply of host {name} cannot be used: {turn.seen.error}")
-    elif verdict is not Verdict.AS_BEFORE and not turn.asked_for:
+    elif verdict is not Verdict.AS_BEFORE and not turn.was_requested:
         does = "on" if verdict is Verdict.CAME_UP else "off"
         yield _notice(turn, "power.switched", f"Host {name} was switched {does}, and not by climate")
 

@@ -49,7 +49,7 @@ def reservations(locked: Iterable[Lease]) -> frozenset[UUID]:
     return frozenset(r.id for lease in locked for r in lease.reservations)
 
 
-def give_way(
+def shorten(
     conn: Connection, climate: Climate, locked: Iterable[Lease], lease_id: UUID, holds: Iterable[Hold], now: datetime
 ) -> None:
     """Shorten these preemptible leases wherever they hold a host that the ordinary lease was given.
@@ -59,7 +59,7 @@ def give_way(
     need = HostNeed(lease_id, {hold.host: hold.during for hold in holds}, now)
     for lease in locked:
         if any(_is_needed(hold, need) for r in lease.reservations for hold in r.holds):
-            _give_way(conn, climate, lease, need)
+            _shorten(conn, climate, lease, need)
 
 
 def _is_needed(hold: Hold, need: HostNeed) -> bool:
@@ -67,7 +67,7 @@ def _is_needed(hold: Hold, need: HostNeed) -> bool:
     return during is not None and hold.during.overlaps(during)
 
 
-def _give_way(conn: Connection, climate: Climate, lease: Lease, need: HostNeed) -> None:
+def _shorten(conn: Connection, climate: Climate, lease: Lease, need: HostNeed) -> None:
     facts: list[Fact] = []
     for r in lease.reservations:
         facts += _facts(conn, climate, fold(facts, lease), r, need)

@@ -14,7 +14,7 @@ from climate.domain.facts import Hold
 from climate.domain.hosts.requirements import ANYTHING
 from climate.domain.lease import Lease, Reservation
 from climate.domain.policy import ADMIN, Caller
-from climate.plugin import Ask
+from climate.plugin import ResourceRequest
 from climate.store import locks
 from climate.store.allocation import hosts
 from climate.store.allocation.hosts import HostRequest
@@ -23,8 +23,8 @@ from climate.store.hosts import health
 AUTHOR = Caller("climate:preemption", "", frozenset({ADMIN}))
 
 
-def _ask(climate: Climate, lease: Lease, r: Reservation, without: Collection[int]) -> Ask:
-    return Ask(
+def _resource_request(climate: Climate, lease: Lease, r: Reservation, without: Collection[int]) -> ResourceRequest:
+    return ResourceRequest(
         spec={**r.spec, "min": 1, "max": 1},
         period=lease.period,
         caller=AUTHOR,
@@ -48,7 +48,7 @@ def another(conn: Connection, climate: Climate, lease: Lease, r: Reservation, wi
     unfit = health.unfit(conn)
     avoided = unfit.unwell | (unfit.busy | unfit.off if started(lease) else frozenset())
     try:
-        return plugin.reserve(conn, _ask(climate, lease, r, avoided.union(without))).holds[0]
+        return plugin.reserve(conn, _resource_request(climate, lease, r, avoided.union(without))).holds[0]
     except ClimateError:
         return None
 
@@ -57,7 +57,7 @@ def for_longer(
     conn: Connection, climate: Climate, lease: Lease, r: Reservation, hold: Hold, now: datetime
 ) -> Hold | None:
     """Return the hold on the same host for as long as possible; None if that is no longer than now."""
-    window = _ask(climate, lease, r, ()).window
+    window = _resource_request(climate, lease, r, ()).window
     if window.end <= hold.during.end:
         return None
     locks.hosts_alone(conn)

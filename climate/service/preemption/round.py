@@ -56,7 +56,7 @@ def _due(conn: Connection, climate: Climate) -> list[UUID]:
 def _processed(climate: Climate, steps: RoundSteps, lease_id: UUID) -> bool:
     with steps.item(lease_id=str(lease_id)):
         moved = run(climate, _process, climate, lease_id)
-        reconcile.ask(climate, moved or ())
+        reconcile.send_moves(climate, moved or ())
         return moved is not None
     return False
 
@@ -92,14 +92,16 @@ def _process(conn: Connection, climate: Climate, lease_id: UUID) -> Sequence[Hos
     for r in lease.reservations:
         for plan in r.preemptions:
             if case.is_due(plan):
-                _keep_or_replace(conn, climate, case, r.id, plan)
+                _prolong_or_replace(conn, climate, case, r.id, plan)
     names = _names(conn, climate, lease)
     _warn(climate, case, names)
     _take(case, names)
     return _record(conn, climate, case) if case.facts else None
 
 
-def _keep_or_replace(conn: Connection, climate: Climate, case: _Case, reservation_id: UUID, plan: Preemption) -> None:
+def _prolong_or_replace(
+    conn: Connection, climate: Climate, case: _Case, reservation_id: UUID, plan: Preemption
+) -> None:
     """Let the lease keep a host that nobody needs any more, or give it another one, unless it has one already."""
     if plan.replaced:
         return
@@ -107,7 +109,7 @@ def _keep_or_replace(conn: Connection, climate: Climate, case: _Case, reservatio
     r = lease.reservation(reservation_id)
     hold = next(one for one in r.holds if one.host == plan.host)
     if kept := replacements.for_longer(conn, climate, lease, r, hold, case.now):
-        _keep(climate, case, r, kept, plan)
+        _prolong_hold(climate, case, r, kept, plan)
         return
     without = {host for one in lease.reservations for host in one.hosts}
     other = None if r.missing else replacements.another(conn, climate, lease, r, without)
@@ -117,7 +119,7 @@ def _keep_or_replace(conn: Connection, climate: Climate, case: _Case, reservatio
             case.notices.append(notices.moved(lease, 1, case.now))
 
 
-def _keep(climate: Climate, case: _Case, r: Reservation, kept: Hold, plan: Preemption) -> None:
+def _prolong_hold(climate: Climate, case: _Case, r: Reservation, kept: Hold, plan: Preemption) -> None:
     """Record that the lease holds the host for longer; if not to its end, plan to take it later."""
     holds = tuple(kept if one.host == kept.host else one for one in r.holds)
     case.facts.append(

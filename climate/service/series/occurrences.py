@@ -46,7 +46,7 @@ def suggested(
     result = list(occurrences)
     inquiry: Inquiry | None = None
     for place in clashes:
-        wanted = _wanted(order, occurrences[place].period)
+        wanted = _search(order, occurrences[place].period)
         try:
             inquiry = search.prepare(climate, caller, wanted) if inquiry is None else inquiry.changed(wanted)
             reason = reasons.explain(inquiry, search.find(inquiry))
@@ -56,7 +56,7 @@ def suggested(
     return result
 
 
-def _wanted(order: Order, period: Period) -> SearchRequest:
+def _search(order: Order, period: Period) -> SearchRequest:
     """Return the search for exactly the time of an occurrence."""
     return SearchRequest(
         order.reservations, period.end - period.start, period.start, period.end, mode=Mode.AT, offers=1

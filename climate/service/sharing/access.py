@@ -23,10 +23,10 @@ T = TypeVar("T")
 
 def get(conn: Connection, caller: Caller, lease_id: UUID) -> Lease:
     """Return a lease that the caller may see, with what the caller may know of its sharing. Raise NotFound."""
-    return seen(caller, leases.get(conn, lease_id, reader=None if caller.is_admin else caller))
+    return visible(caller, leases.get(conn, lease_id, reader=None if caller.is_admin else caller))
 
 
-def seen(caller: Caller, lease: Lease) -> Lease:
+def visible(caller: Caller, lease: Lease) -> Lease:
     """Return a lease with its sharing as the caller may know it."""
     known = as_seen(lease.project_id, lease.sharing, caller)
     return lease if known == lease.sharing else replace(lease, sharing=known)

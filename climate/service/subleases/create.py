@@ -25,7 +25,7 @@ from climate.domain.sharing import sublease
 from climate.domain.sharing.sharing import Access, Sharing, refusal
 from climate.domain.sharing.sublease_facts import HostsSublet, ParentLease, SubletHostsTaken
 from climate.domain.status import LeaseStatus
-from climate.plugin import Ask
+from climate.plugin import ResourceRequest
 from climate.service.events import host_power_on, unbegun_claims
 from climate.service.hosts.lease_transitions import lead
 from climate.service.leases import lease_pools, leases, shortages
@@ -224,7 +224,7 @@ def _chosen(conn: Connection, climate: Climate, case: _Case) -> PlannedReservati
     short = _too_few(case, len(free), len(empty))
     if len(usable) < order.count:
         raise short
-    ask = _ask(conn, climate, case, tuple(place.host for place in usable))
+    ask = _resource_request(conn, climate, case, tuple(place.host for place in usable))
     if ask.window.end > case.until:
         raise InvalidInput(
             "The sub-lease with its grace period must end no later than its parent with that of its own: "
@@ -240,13 +240,13 @@ def _chosen(conn: Connection, climate: Climate, case: _Case) -> PlannedReservati
     return PlannedReservation(ask.reservation_id, HOST_TYPE, got.spec, holds=holds)
 
 
-def _ask(conn: Connection, climate: Climate, case: _Case, usable: tuple[int, ...]) -> Ask:
+def _resource_request(conn: Connection, climate: Climate, case: _Case, usable: tuple[int, ...]) -> ResourceRequest:
     """Return the request for hosts of the parent, which count as free."""
     r, count = case.reservation, case.order.count
     terms = _terms(pool_settings.of(conn, climate.settings).of_a_lease)
     spec = {name: r.spec[name] for name in ASKED if name in r.spec}
     spec |= {"before_end": "default", "min": count, "max": count, **case.order.terms}
-    return Ask(
+    return ResourceRequest(
         spec,
         case.period,
         case.receiver,

@@ -30,4 +30,4 @@ def _read(conn: Connection, caller: Caller, lease_id: UUID) -> list[ReadLease]:
     ids = subleases.of_parent(conn, lease_id)
     rows = leases.read_many(conn, ids)
     known = leases.readable(rows.values())
-    return [access.seen(caller, known[one]) if one in known else rows[one] for one in ids]
+    return [access.visible(caller, known[one]) if one in known else rows[one] for one in ids]

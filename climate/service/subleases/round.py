@@ -68,7 +68,7 @@ def _processed(
 ) -> bool:
     with steps.item(lease_id=str(lease_id)):
         moved = run(climate, act, climate, lease_id)
-        reconcile.ask(climate, moved or ())
+        reconcile.send_moves(climate, moved or ())
         return moved is not None
     return False
 
@@ -123,10 +123,10 @@ def _return(conn: Connection, climate: Climate, sublease_id: UUID) -> Places | N
     parent = unbegun_claims.take_back(conn, AUTHOR, parent, now)
     if event_transitions.is_running(parent):
         return None
-    return _hand_back(conn, climate, parent, lease, now)
+    return _return_to_parent(conn, climate, parent, lease, now)
 
 
-def _hand_back(conn: Connection, climate: Climate, parent: Lease, lease: Lease, now: datetime) -> Places:
+def _return_to_parent(conn: Connection, climate: Climate, parent: Lease, lease: Lease, now: datetime) -> Places:
     """Record that the parent has the hosts of its sub-lease again; both leases are locked."""
     locks.hosts_alone(conn)
     locks.lock_hosts(conn, {host for one in (lease, parent) for r in one.reservations for host in r.hosts})

@@ -65,11 +65,11 @@ def _processed(climate: Climate, one: IdleLease, action: OnIdle) -> None:
         log.info("idle lease left for now", lease_id=str(one.lease_id), reason=str(error))
     except Exception as error:
         if not stops_all(error):
-            run(climate, _put_off, climate, one)
+            run(climate, _postpone, climate, one)
         raise
 
 
-def _put_off(conn: Connection, climate: Climate, one: IdleLease) -> None:
+def _postpone(conn: Connection, climate: Climate, one: IdleLease) -> None:
     """Have the lease tried again after the time of one more notice."""
     idle_leases.note(conn, one.lease_id, one.notices, climate.now(conn))
 

@@ -68,7 +68,7 @@ def _compute(climate: Climate) -> tuple[int, bool]:
 
 def _portion(conn: Connection, climate: Climate, position: int | None) -> host_hours.Portion | None:
     """Compute the leases of one portion after a position; None if another process computes."""
-    state = host_hours.hold(conn)
+    state = host_hours.lock_state(conn)
     if state is None:
         return None
     portion = host_hours.after(conn, state.position if position is None else position, climate.now(conn))
@@ -98,11 +98,11 @@ def _read_and_computed(conn: Connection, leases: Sequence[UUID]) -> dict[UUID, t
 
 def _finish(conn: Connection, climate: Climate, busy: Sequence[int], next_at: datetime) -> None:
     """Record the sample, unless another process has just taken one."""
-    state = host_hours.hold(conn)
+    state = host_hours.lock_state(conn)
     if state is None:
         return
     now = climate.now(conn)
     since = max(state.sampled_at, now - LONGEST_GAP) if state.sampled_at else now - PAUSE
     if since < now:
         host_hours.sample(conn, busy, since, now, missed=since != state.sampled_at)
-    host_hours.put_off(conn, next_at)
+    host_hours.set_next_round(conn, next_at)

@@ -25,7 +25,7 @@ from climate.domain.period import Period
 from climate.domain.planning import waiting_list as waiting
 from climate.domain.planning.waiting_list import Wait
 from climate.domain.policy import Caller, require
-from climate.plugin import Ask
+from climate.plugin import ResourceRequest
 from climate.service.admission import admission as granting
 from climate.service.admission import enforcement
 from climate.service.admission.enforcement import Gate
@@ -67,7 +67,7 @@ def create(
         _refuse_useless(order, requested)
         run(climate, _checked_wait, climate, order, wait)
     except ClimateError:
-        if key is None or (made := leases.made_earlier(climate, caller, key)) is None:
+        if key is None or (made := leases.created_earlier(climate, caller, key)) is None:
             raise
         return made
     try:
@@ -120,7 +120,7 @@ def _queue(conn: Connection, climate: Climate, request: _Request) -> Lease:
     now = climate.now(conn)
     period = leases.period_of(order, now, climate)
     agreed = pool_settings.of(conn, climate.settings, rules.terms).of_a_lease
-    common = planning.under(Ask({}, period, caller, climate.settings), agreed, request.requested)
+    common = planning.under(ResourceRequest({}, period, caller, climate.settings), agreed, request.requested)
     times = Times(
         period,
         schedule.before_end_time(period, order.before_end, leases.usual_before_end(climate)),
@@ -128,7 +128,7 @@ def _queue(conn: Connection, climate: Climate, request: _Request) -> Lease:
         additional=schedule.additional(order.events, period, order.before_end),
         wait_until=waiting.until(request.wait, order.start, now),
     )
-    asked = tuple(_asked(item) for item in request.requested)
+    asked = tuple(_planned_reservation(item) for item in request.requested)
     fact = leases.created(caller, order, times, now, asked)
     sharing_changes.check(climate.settings, fold([fact]), order.sharing)
     lease = grant.record(conn, now, None, fact)
@@ -140,7 +140,7 @@ def _queue(conn: Connection, climate: Climate, request: _Request) -> Lease:
     return lease
 
 
-def _asked(item: planning.Requested) -> PlannedReservation:
+def _planned_reservation(item: planning.Requested) -> PlannedReservation:
     return PlannedReservation(time_ordered_id(), item.plugin.resource_type, dict(item.spec))
 
 
@@ -197,7 +197,7 @@ def _grant(conn: Connection, patient: bool, gate: Gate, climate: Climate, tried:
     grant = granting.begin(conn, climate, owner, gate, rules)
     requested, barred = free_times.requested(climate, tried.lease), frozenset(tried.kept)
     patient = patient or tried.turn is Turn.SECOND
-    ask = Ask({}, period, owner, settings, patient=patient, taken=tuple(barred), avoided=barred)
+    ask = ResourceRequest({}, period, owner, settings, patient=patient, taken=tuple(barred), avoided=barred)
     ask = planning.under(ask, pool_settings.of(conn, settings, rules.terms).of_a_lease, requested)
     losers = preemptible.lock(conn, ask.window, [tried.lease.id]) if tried.turn is Turn.SECOND else ()
     lease = stored.get(conn, tried.lease.id, lock=True)
@@ -210,7 +210,7 @@ def _grant(conn: Connection, patient: bool, gate: Gate, climate: Climate, tried:
     planned = planning.reserve(conn, requested, ask, gate.liked)
     if tried.turn is Turn.FIRST:
         second_try.refuse_fewer(conn, ask.window, ((r.spec, r.holds) for r in planned))
-    lease_shortening.give_way(conn, climate, losers, lease.id, (hold for r in planned for hold in r.holds), now)
+    lease_shortening.shorten(conn, climate, losers, lease.id, (hold for r in planned for hold in r.holds), now)
     facts: list[Fact] = [waiting.granted(over, planned, now)]
     facts += schedule.reschedule(fold(facts, lease), _times(conn, climate, period, planned, now), now, time_ordered_id)
     after = replace(grant, caller=AUTHOR).record(conn, now, lease, *facts)

@@ -18,7 +18,7 @@ from climate.domain.lease import Lease
 from climate.domain.period import Period
 from climate.domain.planning.waiting_list import Entry
 from climate.domain.policy import ADMIN, MEMBER, Caller
-from climate.plugin import Ask
+from climate.plugin import ResourceRequest
 from climate.service.availability.question import ALMOST, Searchable, moment
 from climate.service.leases import reservations as planning
 from climate.service.leases.joint_allocation import Unmatchable
@@ -66,7 +66,7 @@ def _demands(
     conn: Connection, climate: Climate, caller: Caller, requested: Sequence[planning.Requested], horizon: Horizon
 ) -> list[Demand | None]:
     agreed = pool_settings.of(conn, climate.settings).of_a_lease
-    common = planning.under(Ask({}, horizon.period, caller, climate.settings, soon=True), agreed, requested)
+    common = planning.under(ResourceRequest({}, horizon.period, caller, climate.settings, soon=True), agreed, requested)
     return [
         cast("Searchable", item.plugin).demand(conn, replace(common, spec=item.spec), horizon) for item in requested
     ]

@@ -69,7 +69,7 @@ class _Resources:
                 raise
             log.exception("lease of the waiting list failed", lease_id=str(entry.lease_id))
             if not entry.is_passed_over:
-                run(self.climate, _put_off, self.climate, entry.lease_id)
+                run(self.climate, _postpone, self.climate, entry.lease_id)
             return otherwise
 
     def _granted(self, entry: Entry, period: Period, kept: Set[int]) -> bool:
@@ -78,20 +78,20 @@ class _Resources:
         except NotFound:
             return False
         except NoVerdict:  # the round ends, because each further question may take as long as the time-out
-            run(self.climate, _put_off, self.climate, entry.lease_id)
+            run(self.climate, _postpone, self.climate, entry.lease_id)
             raise
         except Unavailable:
             raise
         except ClimateError as refusal:
             log.info("lease of the waiting list refused", lease_id=str(entry.lease_id), reason=str(refusal))
-            run(self.climate, _put_off, self.climate, entry.lease_id)
+            run(self.climate, _postpone, self.climate, entry.lease_id)
             return False
         if is_granted:
             log.info("lease of the waiting list granted", lease_id=str(entry.lease_id))
         return is_granted
 
 
-def _put_off(conn: Connection, climate: Climate, lease_id: UUID) -> None:
+def _postpone(conn: Connection, climate: Climate, lease_id: UUID) -> None:
     waiting_list.mark_lease(conn, lease_id, climate.now(conn) + PUT_OFF)
 
 

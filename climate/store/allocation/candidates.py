@@ -16,7 +16,7 @@ from climate.domain.hosts.packing import Rooms, Slots
 from climate.domain.period import Period
 from climate.store.allocation import floating_ips, inventories, resource_classes, shared_capacity
 from climate.store.allocation.floating_ips import AddressRequest
-from climate.store.allocation.host_queries import given
+from climate.store.allocation.host_queries import parameters
 from climate.store.allocation.hosts import HostRequest
 from climate.store.allocation.inventories import AmountRequest
 from climate.store.allocation.shared_capacity import CapacityRequest
@@ -40,7 +40,7 @@ class Candidates:
 def of_hosts(conn: Connection, request: HostRequest) -> Candidates:
     """Return the free hosts that match."""
     statement = request.statements.candidates
-    levels = {row.id: row.level for row in conn.execute(statement, given(request))}
+    levels = {row.id: row.level for row in conn.execute(statement, parameters(request))}
     return Candidates(Whole(list(levels), request.least, request.most, frozenset(request.must), levels))
 
 

@@ -54,7 +54,9 @@ def of_hosts(conn: Connection, request: HostRequest, horizon: Horizon, tail: int
     window = _reach(horizon, request.window, tail)
     # The index of all allocations lacks their kind, hence the narrower statement is used only where it matters.
     ordinary = not request.gives_way and preemptible.are_there(conn, window)
-    rows = conn.execute(_whole(request.requirement, horizon.in_maintenance, ordinary), _given(request, window)).all()
+    rows = conn.execute(
+        _whole(request.requirement, horizon.in_maintenance, ordinary), _parameters(request, window)
+    ).all()
     known = [(number, begins, ends) for number, _, begins, ends in rows]
     until_up = (seconds(horizon.now), seconds(ready))
     off = {number: until_up for number, is_off, _, _ in rows if is_off} if until_up[0] < until_up[1] else {}
@@ -67,7 +69,7 @@ def of_capacity(conn: Connection, request: CapacityRequest, horizon: Horizon, ta
     window = _reach(horizon, request.window, tail)
     capacities, uses = dict[int, Resources](), dict[int, list[tuple[int, int, Resources | None]]]()
     for number, vcpus, memory, disk, packed in conn.execute(
-        _shared(request.requirement, horizon.in_maintenance), _given(request, window)
+        _shared(request.requirement, horizon.in_maintenance), _parameters(request, window)
     ):
         capacities[number] = {"vcpus": vcpus, "memory_mb": memory, "disk_gb": disk}
         uses[number] = [
@@ -136,7 +138,7 @@ def _reach(horizon: Horizon, window: Period, tail: int) -> Period:
     return Period(horizon.period.start, max(horizon.period.end + timedelta(seconds=tail), window.end))
 
 
-def _given(request: HostRequest | CapacityRequest, window: Period) -> Mapping[str, object]:
+def _parameters(request: HostRequest | CapacityRequest, window: Period) -> Mapping[str, object]:
     return {
         "during": Range(window.start, window.end),
         "project_id": request.project_id,

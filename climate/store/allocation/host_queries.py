@@ -108,7 +108,7 @@ class Search:
     """
 
 
-def given(asked: Asked, **more: object) -> Mapping[str, object]:
+def parameters(asked: Asked, **more: object) -> Mapping[str, object]:
     """Return the common parameters of the statements, and `more`; the window as text, which is quicker than a Range."""
     window = asked.window
     return {

@@ -22,7 +22,7 @@ from climate.domain.errors import Busy, ClimateError, NotEnoughHosts
 from climate.domain.hosts.requirements import Requirement
 from climate.domain.period import Period
 from climate.store import locks
-from climate.store.allocation.host_queries import Search, given, search
+from climate.store.allocation.host_queries import Search, parameters, search
 from climate.store.tables.leases import allocations, in_force, leases, reservations
 
 SPARE = 2
@@ -130,7 +130,7 @@ def _locked(conn: Connection, request: HostRequest, search: Select[int] | None) 
     """Return the hosts that the search locks, and those among them that are still free; by default search anywhere."""
     limit = request.most + min(SPARE, request.most - 1)
     if search is None and limit <= FEW:
-        looked_at = conn.execute(request.statements.few_anywhere, _given(request, limit)).all()
+        looked_at = conn.execute(request.statements.few_anywhere, _parameters(request, limit)).all()
         locked = [number for number, _ in looked_at]
         locks.note_hosts(conn, locked)
         return locked, [number for number, is_free in looked_at if is_free]
@@ -139,20 +139,20 @@ def _locked(conn: Connection, request: HostRequest, search: Select[int] | None) 
     return locked, _still_free(conn, locked, request) if len(locked) >= request.most else []
 
 
-def outlast(conn: Connection, hurdle: TryPatiently) -> bool:
+def outlast(conn: Connection, refusal: TryPatiently) -> bool:
     """Wait until rivals are done, outside a transaction; return whether the quick way may succeed now.
 
     Raise Short if too few hosts remain beside those that are allocated by then; a rival that rolls back takes none.
     """
-    wanted = hurdle.wanted
+    wanted = refusal.wanted
     if wanted is None:
         return False
-    rival = _rival(conn, wanted, hurdle.at_hand)
+    rival = _rival(conn, wanted, refusal.at_hand)
     for _ in range(RIVALS):
         if rival is None:
             return False
         locks.await_host(conn, rival)
-        before, rival = rival, _rival(conn, wanted, hurdle.at_hand)
+        before, rival = rival, _rival(conn, wanted, refusal.at_hand)
         if rival == before:
             return True
     return True
@@ -182,7 +182,7 @@ def _counted(conn: Connection, request: HostRequest, explained_below: int, at_ha
     """Return the counts, with what occupies the hosts if fewer than `explained_below` are free."""
     statement = request.statements.counted
     bounds = {"explained_below": explained_below, "until": request.window.end + HORIZON, "limit": HORIZON_ROWS}
-    row = conn.execute(statement, given(request, numbers=list(at_hand), **bounds)).one()
+    row = conn.execute(statement, parameters(request, numbers=list(at_hand), **bounds)).one()
     return _Counts(row[0], row[1], row[2], row[3] or (), row[4])
 
 
@@ -200,11 +200,11 @@ def _patiently(conn: Connection, request: HostRequest) -> tuple[int, ...]:
 
 
 def _best(conn: Connection, request: HostRequest, statement: Select[int], limit: int) -> list[int]:
-    return list(conn.scalars(statement, _given(request, limit)))
+    return list(conn.scalars(statement, _parameters(request, limit)))
 
 
-def _given(request: HostRequest, limit: int) -> Mapping[str, object]:
-    return given(request, sample=max(SAMPLE, 2 * request.most), limit=limit)
+def _parameters(request: HostRequest, limit: int) -> Mapping[str, object]:
+    return parameters(request, sample=max(SAMPLE, 2 * request.most), limit=limit)
 
 
 def _still_free(conn: Connection, numbers: Sequence[int], request: HostRequest) -> list[int]:
@@ -213,7 +213,7 @@ def _still_free(conn: Connection, numbers: Sequence[int], request: HostRequest) 
     """
     statements = request.statements
     statement = statements.few_still_free if len(numbers) <= FEW else statements.still_free
-    return list(conn.scalars(statement, given(request, numbers=list(numbers))))
+    return list(conn.scalars(statement, parameters(request, numbers=list(numbers))))
 
 
 @dataclass(frozen=True, slots=True)

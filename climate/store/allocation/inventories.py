@@ -182,7 +182,7 @@ class Kept:
     end_event: UUID
 
 
-def kept(conn: Connection) -> list[Kept]:
+def retained(conn: Connection) -> list[Kept]:
     """Return the reservations that keep resources although their leases have ended."""
     return [Kept(*row) for row in conn.execute(KEPT)]
 

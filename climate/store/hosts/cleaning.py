@@ -24,7 +24,7 @@ _KEEP = text("""
 """)
 
 
-def keep(conn: Connection, start: datetime, until: Mapping[int, datetime]) -> None:
+def reserve(conn: Connection, start: datetime, until: Mapping[int, datetime]) -> None:
     """Keep each host free from `start` until its time, or until its next allocation. Their rows must be locked."""
     if until:
         conn.execute(_KEEP, {"start": start, "hosts": _json(until)})
@@ -83,7 +83,7 @@ def ends_at(place: HostPlace) -> datetime:
     return place.until or place.since
 
 
-def known(conn: Connection, hosts: Collection[int]) -> dict[int, Cleaning]:
+def last_cleanings(conn: Connection, hosts: Collection[int]) -> dict[int, Cleaning]:
     """Return the last cleaning of each host, which may belong to an earlier lease."""
     return {row.host: _cleaning(row) for row in conn.execute(_KNOWN.where(_C.host.in_(sorted(hosts))))}
 

@@ -52,7 +52,7 @@ class LastReservation:
     """True if the lease has ended."""
 
 
-def left_by(conn: Connection, numbers: Collection[UUID]) -> dict[UUID, LastReservation]:
+def last_reservations(conn: Connection, numbers: Collection[UUID]) -> dict[UUID, LastReservation]:
     """Return reservations by id, including those of deleted leases."""
     if not numbers:
         return {}

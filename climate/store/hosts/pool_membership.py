@@ -113,7 +113,7 @@ def claim(conn: Connection, numbers: Collection[int], now: datetime, time: timed
     return frozenset(conn.scalars(claimed))
 
 
-def leave(conn: Connection, numbers: Collection[int]) -> None:
+def release_claims(conn: Connection, numbers: Collection[int]) -> None:
     """Release the claims of these hosts."""
     if not numbers:
         return

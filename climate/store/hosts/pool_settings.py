@@ -92,13 +92,13 @@ def then(conn: Connection, at: datetime) -> Mapping[str, object]:
     return decided(journal.of_operators(known))
 
 
-def put(conn: Connection, author: Caller, changes: Mapping[str, Any], now: datetime) -> None:
+def store(conn: Connection, author: Caller, changes: Mapping[str, Any], now: datetime) -> None:
     """Store settings of the reservation pool; None restores the default.
 
     Raise Tampered if the row does not match the facts.
     """
     stream = terms_stream(Pool.RESERVATION)
-    known = journal.hold(conn, stream)
+    known = journal.lock_stream(conn, stream)
     tampering.refuse_values(
         f"the pool {Pool.RESERVATION}", _set_values(own(conn)), decided(journal.of_operators(known))
     )

@@ -85,7 +85,7 @@ def promised(conn: Connection, numbers: Collection[int], period: Period) -> list
     return [_promise(row) for row in conn.execute(_PROMISED, given)] if numbers else []
 
 
-def held(conn: Connection, numbers: Collection[int]) -> list[Promise]:
+def allocations_on(conn: Connection, numbers: Collection[int]) -> list[Promise]:
     """Return the allocations of leases on these hosts, now and later, by host and time, in one statement."""
     return [_promise(row) for row in conn.execute(_HELD, {"ids": sorted(numbers)})] if numbers else []
 

@@ -104,7 +104,7 @@ def counted(conn: Connection) -> Counted:
     return Counted(*conn.execute(query).one())
 
 
-def put(conn: Connection, supply: Supply, now: datetime) -> Supply:
+def store(conn: Connection, supply: Supply, now: datetime) -> Supply:
     """Store power settings of a host, and reset its former state except the time of creation."""
     row = {**_row(supply), "settings": dict(supply.settings), "token": next_token()}
     made = insert(host_power).values(row)

@@ -28,9 +28,9 @@ def refuse_tampered(conn: Connection, place: HostPlace) -> None:
     tampering.refuse_places(conn, [place])
     row = conn.execute(_ALL.where(hosts.c.id == place.host)).one()
     known = folded_host.fold(journal.of_host(journal.read(conn, place.stream)))
-    tampering.refuse(f"host {place.name}", _care(row), known)
+    tampering.refuse(f"host {place.name}", _settings_of(row), known)
 
 
-def _care(row: Row[*tuple[object, ...]]) -> HostCare:
+def _settings_of(row: Row[*tuple[object, ...]]) -> HostCare:
     power = HostPowerSettings(row.driver, row.settings, row.watts, bool(row.secrets)) if row.driver else None
     return HostCare(row.extra, power)

@@ -99,14 +99,14 @@ def old_series(conn: Connection, before: datetime, after: tuple[datetime, UUID],
 def lines(conn: Connection, ids: Collection[UUID]) -> Iterator[Line]:
     """Return leases or series with all their facts and actions, in the order of their ids."""
     given = {"ids": list(ids)}
-    known = {
+    complete = {
         key: list(rows) for key, rows in groupby(conn.execute(_ACTIONS, given).mappings(), lambda r: r["lease_id"])
     }
     for stream, facts in groupby(conn.execute(_FACTS, given).mappings(), lambda row: row["stream"]):
         yield {
             "lease_id": str(stream),
             "facts": [_plain(row) for row in facts],
-            "actions": [_plain(row) for row in known.get(stream, ())],
+            "actions": [_plain(row) for row in complete.get(stream, ())],
         }
 
 
@@ -125,12 +125,12 @@ def begin(conn: Connection, name: str, before: datetime, now: datetime) -> int:
 
 def finish(conn: Connection, number: int, written: ArchiveFile) -> None:
     """Record that a file is complete, with the position of each lease; their rows may be deleted from now on."""
-    known = [
+    complete = [
         {"lease_id": one.lease_id, "archive": number, "place": one.place, "size": one.size, "version": one.version}
         for one in written.places
     ]
-    conn.execute(insert(archived_leases), known)
-    details = {"leases": len(known), "facts": sum(one.version for one in written.places)}
+    conn.execute(insert(archived_leases), complete)
+    details = {"leases": len(complete), "facts": sum(one.version for one in written.places)}
     whole = update(archives).where(archives.c.id == number)
     conn.execute(whole.values(state="written", size=written.size, sha256=written.sha256, **details))
 
@@ -193,7 +193,7 @@ def place(conn: Connection, lease_id: UUID) -> tuple[str, Place] | None:
     return (row.name, Place(lease_id, row.place, row.size, row.version)) if row else None
 
 
-def left_over(conn: Connection, portion: int = LOOKED_AT) -> Iterator[UUID]:
+def with_remaining_rows(conn: Connection, portion: int = LOOKED_AT) -> Iterator[UUID]:
     """Return leases with remaining rows although an archive has them; read a limited number per statement."""
     after: UUID | None = UUID(int=0)
     while after is not None:
@@ -322,6 +322,6 @@ _LEFT_OVER = text("""
 """).bindparams(bindparam("after", type_=Uuid), bindparam("last", type_=Uuid))
 
 
-def known(conn: Connection) -> Sequence[Archive]:
+def complete(conn: Connection) -> Sequence[Archive]:
     """Return archives whose files are complete."""
     return listed(conn, "written", "done")

@@ -125,7 +125,7 @@ def _among_streams() -> ColumnElement[bool]:
     return in_parameter(journal.c.stream, "streams")
 
 
-def hold(conn: Connection, stream: UUID) -> list[Entry]:
+def lock_stream(conn: Connection, stream: UUID) -> list[Entry]:
     """Return all facts of a stream without rows of its own to lock; nobody else appends until the transaction ends."""
     lock(conn, stream)
     return read(conn, stream)

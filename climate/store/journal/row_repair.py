@@ -28,7 +28,7 @@ def lock(conn: Connection, projection: Projection, streams: Sequence[UUID]) -> N
     """Lock the main rows of these streams, all of one sort; until the commit nobody else appends to the streams."""
     if projection.owner_type != "uuid":
         for stream in sorted(streams):
-            journal.hold(conn, stream)
+            journal.lock_stream(conn, stream)
         return
     main = projection.tables[0]
     key = main.table.c.id

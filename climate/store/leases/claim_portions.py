@@ -152,7 +152,7 @@ def start(
     return {row.event_id: row.started_at for row in conn.execute(_START, given)}
 
 
-def give_back(conn: Connection, messages: Sequence[Message], worker: str) -> int:
+def release_unbegun(conn: Connection, messages: Sequence[Message], worker: str) -> int:
     """Release unbegun claims of a batch, each to be sent in a message of its own; return their number."""
     return conn.execute(_GIVE_BACK, {"who": worker, **_columns(messages)}).rowcount
 

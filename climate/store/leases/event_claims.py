@@ -109,7 +109,7 @@ def start(conn: Connection, message: Message, worker: str, now: datetime | None,
     return begun
 
 
-def keep_alive(conn: Connection, messages: Sequence[Message], now: datetime, live: timedelta) -> frozenset[UUID]:
+def renew(conn: Connection, messages: Sequence[Message], now: datetime, live: timedelta) -> frozenset[UUID]:
     """Renew claims; return the events whose claims are neither lost nor past the maximum time of the work."""
     given = {"event_id": [m.event_id for m in messages], "token": [m.token for m in messages]}
     return frozenset(conn.scalars(_KEEP_ALIVE, {**given, "now": now, "until": now + live}))

@@ -44,7 +44,7 @@ class PooledReservation:
     """Recorded aggregate of its pool."""
 
 
-def wanted(conn: Connection, types: Collection[str]) -> list[PooledReservation]:
+def reservations_of(conn: Connection, types: Collection[str]) -> list[PooledReservation]:
     """Return all reservations in force of these types, in one statement."""
     return [
         PooledReservation(

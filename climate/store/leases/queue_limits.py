@@ -93,14 +93,14 @@ def within(ready: Subquery) -> Subquery:
     `ready` has an id, lease_id, project_id, group (0: an end), turn and run_at. An event of several resource types
     waits until each of its queues has room; an end until one of them has, because others wait for its resources.
     """
-    placed = _placed(_asked(ready))
+    placed = _placed(_startable(ready))
     kept = or_(and_(placed.c.group == 0, func.bool_or(placed.c.fits)), func.bool_and(placed.c.fits))
     own = [placed.c[name] for name in ("id", "lease_id", "project_id", "group", "turn", "queues")]
     place = func.max(placed.c.place).label("place")
     return select(*own, place).group_by(*own).having(kept).subquery("within")
 
 
-def _asked(ready: Subquery) -> Subquery:
+def _startable(ready: Subquery) -> Subquery:
     """Return the ready events with their queues, without those that have to wait for a full queue."""
     types = select(func.array_agg((literal(f"{QUEUE}.") + reservations.c.resource_type).distinct()).label("queues"))
     types_of = types.where(reservations.c.lease_id == ready.c.lease_id).lateral("types")

@@ -22,7 +22,7 @@ class SetAside:
     reason: str
 
 
-def put(conn: Connection, lease_id: UUID, now: datetime, reason: str) -> None:
+def set_aside(conn: Connection, lease_id: UUID, now: datetime, reason: str) -> None:
     """Set a lease aside; keep it there if it is already."""
     row = {"lease_id": lease_id, "since": now, "reason": reason[:LONGEST_REASON]}
     conn.execute(insert(table).values(row).on_conflict_do_nothing())

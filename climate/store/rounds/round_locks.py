@@ -23,7 +23,7 @@ def renew(conn: Connection, name: str, token: int, life: timedelta) -> bool:
     return conn.execute(_RENEW, {"lock": name, "held": token, "life": life}).rowcount == 1
 
 
-def give_back(conn: Connection, name: str, token: int) -> None:
+def release(conn: Connection, name: str, token: int) -> None:
     """Delete the lock if it is still held under this token, so that a late renewal fails."""
     conn.execute(_GIVE_BACK, {"lock": name, "held": token})
 

@@ -122,7 +122,11 @@ def _unsettled(cloud: Subquery, cloud_pools: Mapping[Pool, str | None]) -> Exist
     """
     is_calm = and_(hosts.c.switched_on, hosts.c.doubted_since.is_(None), hosts.c.drift == "")
     known = (
-        select(hosts.c.hypervisor_hostname.label("name"), _wanted(cloud_pools).label("pool"), is_calm.label("is_calm"))
+        select(
+            hosts.c.hypervisor_hostname.label("name"),
+            _expected_pool(cloud_pools).label("pool"),
+            is_calm.label("is_calm"),
+        )
         .where(hosts.c.removed_at.is_(None))
         .subquery("known")
     )
@@ -133,7 +137,7 @@ def _unsettled(cloud: Subquery, cloud_pools: Mapping[Pool, str | None]) -> Exist
     return exists(select(known.c.name).select_from(both).where(differs))
 
 
-def _wanted(cloud_pools: Mapping[Pool, str | None]) -> ColumnElement[str | None]:
+def _expected_pool(cloud_pools: Mapping[Pool, str | None]) -> ColumnElement[str | None]:
     """Return the pool of the cloud in which a host should be."""
     names: dict[str, str | None] = {str(pool): name for pool, name in cloud_pools.items()}
     return case(names, value=hosts.c.pool, else_=cast(hosts.c.pool_reservation, Text))

@@ -91,7 +91,7 @@ def progress(conn: Connection) -> Progress:
     return Progress(*conn.execute(_PROGRESS).one())
 
 
-def hold(conn: Connection) -> Progress | None:
+def lock_state(conn: Connection) -> Progress | None:
     """Return the state for this transaction alone, or None while another process computes."""
     row = conn.execute(_PROGRESS.with_for_update(skip_locked=True)).first()
     return Progress(*row) if row else None
@@ -102,7 +102,7 @@ def proceed(conn: Connection, position: int) -> None:
     conn.execute(update(usage_progress).values(position=position))
 
 
-def put_off(conn: Connection, until: datetime) -> None:
+def set_next_round(conn: Connection, until: datetime) -> None:
     """Store the time of the next round."""
     conn.execute(update(usage_progress).values(next_at=until))
 

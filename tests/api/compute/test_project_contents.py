@@ -69,7 +69,7 @@ def test_settings_are_deleted_with_a_project(there: World, identity: Identity, m
     done(operator("POST", f"{C}/flavors/secret/action", {"addTenantAccess": {"tenant": ID}}))
     done(member("POST", f"{C}/os-server-groups", {"server_group": {"name": "g", "policies": ["affinity"]}}))
     with there.climate.engine.begin() as conn:
-        limits.put(conn, AUTHOR, ID, {Limit.LEASES: 3}, database_time(conn))
+        limits.store(conn, AUTHOR, ID, {Limit.LEASES: 3}, database_time(conn))
     projects_and_users.remove_project(identity, AUTHOR, ID)
     assert member.get(f"{C}/os-quota-sets/{ID}")["quota_set"]["instances"] == 50
     assert member.get(f"{C}/os-server-groups")["server_groups"] == []

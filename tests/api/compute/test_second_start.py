@@ -13,10 +13,10 @@ def test_a_host_that_somebody_put_to_another_use_stays_in_that(there: World, adm
     server = admin.booted(availability_zone=f"nova:{SERVICE}:gpu-1")
     there.settle()
     for _ in range(2):
-        bootstrap.make_demo(there.app.extensions[DEPLOYMENT])
+        bootstrap.create_demo(there.app.extensions[DEPLOYMENT])
     assert [host["hypervisor_hostname"] for host in admin.get(HOSTS)["hosts"]] == ["gpu-2"]
     assert admin.status(server) == "ACTIVE"
     done(admin("DELETE", f"/compute/v2.1/servers/{server}"), 204)
     there.settle()
-    bootstrap.make_demo(there.app.extensions[DEPLOYMENT])
+    bootstrap.create_demo(there.app.extensions[DEPLOYMENT])
     assert [host["hypervisor_hostname"] for host in admin.get(HOSTS)["hosts"]] == ["gpu-2", "gpu-1"]

@@ -124,7 +124,7 @@ class Staged(ClusterPlay):
         found, self.numbers = self.numbers, self.later
         return found
 
-    def seen(self) -> set[tuple[str, str]]:
+    def server_statuses(self) -> set[tuple[str, str]]:
         return self.statuses
 
     def until(self, what: str, look: Any, reached: Any, seconds: float = 30.0) -> Any:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from climate.cli.leases.lease_view import following, left, list_row, waiting
+from climate.cli.leases.lease_view import following, list_row, time_left, waiting
 from tests.cli.conftest import Cli
 from tests.cli.fake_server import Wire
 
@@ -71,7 +71,7 @@ def test_an_owner_who_may_not_see_hosts_sees_the_lease(cli: Cli, wire: Wire) -> 
     ],
 )
 def test_the_time_left(status: str, end: str, text: str | None) -> None:
-    assert left({"status": status, "end_date": end}, NOW) == text
+    assert time_left({"status": status, "end_date": end}, NOW) == text
 
 
 def test_what_comes_next() -> None:

@@ -78,7 +78,7 @@ class Pair:
     def ring(self) -> None:
         for host, order in task_worker.unfinished(self.rack, wait=0):
             if host == RACK:
-                task_worker.carry_out(self.rack, order)
+                task_worker.run_task(self.rack, order)
         with self.rack.engine.connect() as conn:
             self.orders += [
                 tuple(row) for row in conn.execute(text("SELECT verb, said, answer FROM compute_member_orders"))
@@ -202,7 +202,7 @@ def test_a_service_leaves_what_waits_for_a_machine_of_a_cluster_alone(pair: Pair
     at = Guest(server.id, "", FAR, ram_mb=TINY.ram_mb)
     offer = pair.qemu(pair.here.compute).live(NEAR).offer(replace(at, node=NEAR))  # type: ignore[union-attr]
     said = {"guest": {}, "offer": offer, "by": SERVICE, "cluster": SUM}
-    migration_orders.carry_out(pair.rack, RECEIVE, at, said)
+    migration_orders.execute_order(pair.rack, RECEIVE, at, said)
     live_migration.drop_strays(pair.rack)
     waiting = pair.rack.driver.live(FAR)
     assert waiting is not None
@@ -227,15 +227,15 @@ GUEST = Guest("5f1c2a4e-0d7b-4f0e-9a38-1c6f6a1b2c3d", "web", FAR)
 def test_an_order_to_send_while_an_earlier_one_is_under_way_says_so(rack: Compute) -> None:
     said = {"arrangement": sealed(rack.vault, {"to": RACK, SECRETS: {"key": KEY}}), "abort": False}
     with ServerPlacements(rack.home / "clusters" / SENDERS).holding(GUEST.id):
-        assert migration_orders.carry_out(rack, SEND, GUEST, said) == {UNDER_WAY: True}
+        assert migration_orders.execute_order(rack, SEND, GUEST, said) == {UNDER_WAY: True}
     with pytest.raises(VirtError, match="nobody waits"):
-        migration_orders.carry_out(rack, SEND, GUEST, said)
+        migration_orders.execute_order(rack, SEND, GUEST, said)
 
 
 def test_a_machine_whose_volume_is_not_there_is_refused(rack: Compute) -> None:
     guest = replace(GUEST, volumes=(Attached("v1", 0, rack.home / "volumes" / "v1"),))
     with pytest.raises(VirtError, match="the volume v1 does not exist at compute-1: share the volumes"):
-        migration_orders.carry_out(rack, RECEIVE, guest, {"offer": {}})
+        migration_orders.execute_order(rack, RECEIVE, guest, {"offer": {}})
 
 
 def test_a_driver_that_cannot_migrate_says_so(rack: Compute) -> None:
@@ -260,5 +260,5 @@ def test_a_machine_that_was_sent_goes_on_although_no_key_opens_its_console(rack:
     assert isinstance(host, Host)
     host.run(GUEST)
     host.awaited.add(GUEST.id)
-    migration_orders.carry_out(rack, KEEP, GUEST, {"sent": sealed_by_another})
+    migration_orders.execute_order(rack, KEEP, GUEST, {"sent": sealed_by_another})
     assert host.awaited == set()

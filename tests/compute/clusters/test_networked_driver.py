@@ -224,7 +224,7 @@ def cloud(scratch: str, tmp_path: Path) -> Iterator[Place]:
 def moves(cloud: Place, wires: DriverCache, request: pytest.FixtureRequest) -> Moves:
     alive = bool(getattr(request, "param", False))
     server = cloud.boot_one()
-    inner = Mover(wires=Wiring.TAP)
+    inner = Mover(wiring_mode=Wiring.TAP)
     hosts = HostNetworks(cloud.compute.engine, wires, NetworkOptions(), lambda server_id: alive)
     driver, host = hosts.connect(inner, "c1"), wires.on("c1")
     assert isinstance(driver, WiredDriver)

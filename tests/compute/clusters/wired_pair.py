@@ -57,7 +57,7 @@ class WiredPair:
     def ring(self) -> None:
         for host, order in task_worker.unfinished(self.rack, wait=0):
             if host == RACK and self.answers:
-                task_worker.carry_out(self.rack, order)
+                task_worker.run_task(self.rack, order)
 
     def write(self, maintained: str | None = None) -> None:
         """Write the cluster's entry, with a member in maintenance."""
@@ -119,7 +119,7 @@ def wired_pair(
     with place(database, homes[SERVICE], []) as here:
         networks = HostNetworks(here.compute.engine, wires, NetworkOptions())
         networks = networks if lives_here is None else replace(networks, lives_here=lives_here)
-        own = replace(here.compute, wires=wires)
+        own = replace(here.compute, network_drivers=wires)
         options = ClusterOptions(PLENTY, connect=networks.connect)
         machines = MachineOptions(accel="tcg")
         far = drivers(homes[RACK], machines=machines, wired=True, clusters=options)

@@ -21,7 +21,7 @@ from climate.compute.virt import Guest
 from climate.compute.virt.in_memory import MemoryDriver
 from climate.domain.lease import Reservation
 from climate.domain.period import Period
-from climate.plugin import Lent
+from climate.plugin import ReservationContext
 from plugins.virtual_instance import VirtualInstance
 from tests.compute.cloud_factory import Place, node, place
 
@@ -60,9 +60,9 @@ def full(scratch: str, tmp_path: Path) -> Iterator[Place]:
         yield found
 
 
-def lent(server_id: str, token: int) -> Lent:
+def lent(server_id: str, token: int) -> ReservationContext:
     reservation = Reservation(uuid4(), "virtual:instance", {"on_end": "create_image, delete"}, server_id)
-    return Lent(uuid4(), "demo", Period(START, START + timedelta(hours=1)), reservation, (), token)
+    return ReservationContext(uuid4(), "demo", Period(START, START + timedelta(hours=1)), reservation, (), token)
 
 
 def end(here: Place, server_id: str, token: int) -> bool:

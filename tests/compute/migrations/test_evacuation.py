@@ -93,7 +93,7 @@ class Two:
             host, server_id = self.here.rings.rung.pop(0)
             if not alive or host in alive:
                 with suppress(Dies):
-                    task_worker.carry_out(self.services[host], server_id)
+                    task_worker.run_task(self.services[host], server_id)
 
     def finish(self) -> None:
         """Do what workers that died have left undone, and then the rounds."""
@@ -101,7 +101,7 @@ class Two:
             conn.execute(text("UPDATE compute_servers SET worker_until = NULL"))
         while found := task_worker.unfinished(self.here.compute, wait=0, again=0):
             for host, server_id in found:
-                task_worker.carry_out(self.services[host], server_id)
+                task_worker.run_task(self.services[host], server_id)
         self.look_after()
 
     def boot_one(self) -> Server:

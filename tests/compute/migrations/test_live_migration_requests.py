@@ -148,7 +148,7 @@ class Cloud:
             host, server_id = rings.pop(0)
             for compute in (one for one in self.services() if one.service_host == host):
                 try:
-                    task_worker.carry_out(compute, server_id)
+                    task_worker.run_task(compute, server_id)
                 except Died:
                     with compute.engine.begin() as conn:
                         conn.execute(text("UPDATE compute_servers SET worker_until = now() - interval '1 s'"))
@@ -364,7 +364,7 @@ def step(cloud: Cloud, server: Server, times: int) -> None:
     """Offer, receive, send and keep a server, the first so many of these."""
     for _ in range(times):
         host = cloud.look(server).service_host
-        task_worker.carry_out(next(one for one in cloud.services() if one.service_host == host), server.id)
+        task_worker.run_task(next(one for one in cloud.services() if one.service_host == host), server.id)
 
 
 def test_a_state_by_decree_waits_until_a_guest_that_has_arrived_is_taken_over(cloud: Cloud) -> None:
@@ -449,7 +449,7 @@ def test_a_destination_that_went_down_before_it_was_ready_gives_the_server_back(
     there = OTHER if first.service_host != OTHER else cloud.place.compute.service_host
     source = cloud.place.compute if there == OTHER else second
     cloud.ask(first)
-    task_worker.carry_out(source, first.id)  # it has offered
+    task_worker.run_task(source, first.id)  # it has offered
     assert cloud.look(first).service_host == there
     with source.engine.begin() as conn:
         conn.execute(text("UPDATE compute_services SET forced_down = true WHERE host = :host"), {"host": there})

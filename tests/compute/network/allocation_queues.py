@@ -13,7 +13,7 @@ from kombu.entity import Queue
 from climate.compute.network.allocation import host_answers
 from climate.compute.network.allocation.allocator import NetworkAllocator
 from climate.compute.network.allocation.broker_queue import PREFIX, BrokerQueue, Replies
-from climate.compute.network.allocation.bundled_allocator import BookAllocator
+from climate.compute.network.allocation.bundled_allocator import BundledAllocator
 from climate.compute.network.allocation.queue import TASK, AllocationQueue, MemoryQueue
 from climate.embedded import valkey
 from climate.embedded.home import locked
@@ -33,7 +33,7 @@ def answers(there: Books, host: str, allocator: NetworkAllocator | None = None) 
     """What answers the queue of a host: as JSON in and out, as by a wire."""
 
     def answer(message: Any) -> Any:
-        known = allocator or BookAllocator(there.host(host))
+        known = allocator or BundledAllocator(there.host(host))
         return json.loads(json.dumps(host_answers.answer(known, json.loads(json.dumps(message)))))
 
     return answer
@@ -50,7 +50,7 @@ def in_memory(there: Books, *hosts: str) -> MemoryQueue:
 def deliver(there: Books, *hosts: str, allocator: NetworkAllocator | None = None) -> None:
     """Hand over what the allocators of hosts are told."""
     for host in hosts or (ONE,):
-        host_answers.deliver(there.host(host), allocator or BookAllocator(there.host(host)))
+        host_answers.deliver(there.host(host), allocator or BundledAllocator(there.host(host)))
 
 
 @dataclass
@@ -78,7 +78,7 @@ class Answering:
         assert message.headers["task"] == TASK
         (request,) = body[0]
         for _ in range(self.times):
-            reply = host_answers.answer(BookAllocator(self.there.host(self.host)), request)
+            reply = host_answers.answer(BundledAllocator(self.there.host(self.host)), request)
             assert reply is not None
             Replies(self.url).send(request["reply_to"], reply)
 

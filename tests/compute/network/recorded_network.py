@@ -51,7 +51,7 @@ class Books:
         """The network service of that name, with a driver of its own."""
         if name not in self.hosts:
             wire = self.wires[name] = RecordingNetwork()
-            self.hosts[name] = replace(self.compute, network_service=name, wires=DriverCache(lambda _: wire))
+            self.hosts[name] = replace(self.compute, network_service=name, network_drivers=DriverCache(lambda _: wire))
         return self.hosts[name]
 
     def wire(self, name: str = ONE) -> RecordingNetwork:
@@ -112,7 +112,7 @@ class Books:
 
     def tell(self, what: DhcpAction, network_id: str, address: str, mac: str, host: str = ONE) -> None:
         """Have a DHCP client do something."""
-        self.wire(host).tell(network_id, what, Entry(mac, IPv4Address(address), "", ""))
+        self.wire(host).simulate(network_id, what, Entry(mac, IPv4Address(address), "", ""))
 
     def row(self, address: str) -> tuple[bool, bool, bool]:
         """(associated, allocated, leased) of a fixed address."""
@@ -135,7 +135,7 @@ class Books:
     def pool(self, cidr: str = "172.24.4.0/28") -> str:
         """A pool of floating addresses, all of the range but its ends."""
         with self.compute.engine.begin() as conn:
-            made = floating_ips.make_pool(conn, "public", IPv4Network(cidr), interface="eth0")
+            made = floating_ips.create_pool(conn, "public", IPv4Network(cidr), interface="eth0")
             floating_ips.add(conn, made, IPv4Network(cidr)[0], IPv4Network(cidr)[-1])
             return made
 

@@ -23,7 +23,7 @@ from climate.compute.network.allocation.allocator import (
     Release,
     Translation,
 )
-from climate.compute.network.allocation.bundled_allocator import BookAllocator
+from climate.compute.network.allocation.bundled_allocator import BundledAllocator
 from climate.compute.network.allocation.messages import Answer, allocation_body
 from climate.compute.network.allocation.queue import MemoryQueue, Request
 from climate.compute.servers.interfaces import interfaces as addressing
@@ -119,7 +119,7 @@ def test_a_message_that_two_processes_have_at_once_holds_one_address(cloud: Clou
     (network,) = there.listed()
     interfaces = tuple(Interface(str(uuid4()), f"02:16:3e:00:00:0{number}") for number in range(2))
     asked = Allocation(str(uuid4()), network.id, str(network.cidr), "demo", interfaces)
-    allocator, begin = BookAllocator(there.host()), Barrier(4)
+    allocator, begin = BundledAllocator(there.host()), Barrier(4)
 
     def ask(_: int) -> Mapping[str, str]:
         begin.wait()
@@ -219,7 +219,7 @@ def test_an_address_of_another_server_or_network_or_of_nobody_is_not_taken(cloud
 
 
 def test_a_host_that_fails_says_no_more_than_that(cloud: Cloud) -> None:
-    class Broken(BookAllocator):
+    class Broken(BundledAllocator):
         def allocate_for_instance(self, asked: Allocation, /) -> Mapping[str, str]:
             raise RuntimeError("secret of the host")
 
@@ -232,7 +232,7 @@ def test_a_host_that_fails_says_no_more_than_that(cloud: Cloud) -> None:
 @pytest.mark.parametrize("message", [None, {}, {"method": "allocate_for_instance", "allocation": {"id": 1}}, "text"])
 def test_requests_that_cannot_be_read_are_dropped(cloud: Cloud, message: Any) -> None:
     there = cloud_of(cloud, Trouble())
-    assert host_answers.answer(BookAllocator(there.host()), message) is None
+    assert host_answers.answer(BundledAllocator(there.host()), message) is None
 
 
 @dataclass
@@ -262,7 +262,7 @@ def test_allocators_get_all_changes_in_order(cloud: Cloud) -> None:
     addressing.remove(there.compute, who(server.id), "10.0.0.2")
     there.place.settle()
     there.pool()
-    tell = there.compute.tell_network
+    tell = there.compute.network_notifier
     with there.compute.engine.begin() as conn:
         now = there.clock.time
         held = floating_ips.allocate(conn, "demo", floating_ips.pool(conn, None, "public"), now)
@@ -361,7 +361,7 @@ def test_a_cancelled_grant_leaves_what_was_recorded_of_it(cloud: Cloud) -> None:
     sent: list[Request] = []
     queue.before = sent.append
     server = there.boot()[0]
-    BookAllocator(there.host()).cancel_allocation(sent[0].asked)
+    BundledAllocator(there.host()).cancel_allocation(sent[0].asked)
     assert there.fixed(server.id) == ["10.0.0.2"]
     assert there.wrong() == []
 
@@ -405,7 +405,7 @@ def test_a_request_is_written_as_it_is_read(cloud: Cloud) -> None:
     there = cloud_of(cloud, Trouble())
     seen: list[Allocation] = []
 
-    class Reading(BookAllocator):
+    class Reading(BundledAllocator):
         def allocate_for_instance(self, asked: Allocation, /) -> Mapping[str, str]:
             seen.append(asked)
             return {}

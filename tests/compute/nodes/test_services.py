@@ -171,12 +171,12 @@ def test_two_services_share_the_servers_and_each_does_its_own_work(here: Place) 
         assert set(hosts.values()) == {SERVICE, OTHER}
         assert {server_id: host for host, server_id in here.rings.rung} == hosts
         for server_id in hosts:  # every ring goes to both, one of which it is not meant for
-            task_worker.carry_out(here.compute, server_id)
+            task_worker.run_task(here.compute, server_id)
         assert {id_: here.look(id_).status == ACTIVE for id_ in hosts} == {
             id_: host == SERVICE for id_, host in hosts.items()
         }
         for server_id in hosts:
-            task_worker.carry_out(other, server_id)
+            task_worker.run_task(other, server_id)
         assert {here.look(id_).status for id_ in hosts} == {ACTIVE}
         for compute in (here.compute, other):
             mine = {id_ for id_, host in hosts.items() if host == compute.service_host}
@@ -203,7 +203,7 @@ def test_a_server_of_a_dead_service_is_deleted_all_the_same(here: Place) -> None
         dead, alive = (here.boot(HALF, zone=f"nova::{name}", admin=True)[0].id for name in ("m1", "n1"))
         for compute in (here.compute, other):
             for server_id in (dead, alive):
-                task_worker.carry_out(compute, server_id)
+                task_worker.run_task(compute, server_id)
         local_delete.forget(here.compute)
         assert {here.look(one).status for one in (dead, alive)} == {ACTIVE}
         silent(here, OTHER)
@@ -214,7 +214,7 @@ def test_a_server_of_a_dead_service_is_deleted_all_the_same(here: Place) -> None
             here.look(dead)
         assert (here.used("m1"), here.drift()) == ((0, 0, 0), [])
         assert here.look(alive).task == DELETE  # that is for its own service, which is there
-        task_worker.carry_out(here.compute, alive)
+        task_worker.run_task(here.compute, alive)
         maintenance.remove(here.compute, find(here, OTHER))
 
 

@@ -212,6 +212,6 @@ def test_nobody_joins_while_a_member_moves(scratch: str, tmp_path: Path) -> None
             await_blocked(here.compute.engine, joining[-1].done)
             return plan
 
-        task_worker.carry_out(replace(here.compute, schedule=schedule), moving.id)
+        task_worker.run_task(replace(here.compute, schedule=schedule), moving.id)
         assert here.look(moving.id).node == "n2"
         assert [other.result() for other in joining] != ["n2"]

@@ -59,6 +59,6 @@ def test_the_cost_prefers_nodes_without_servers_of_the_user_and_uses_the_others_
 @pytest.mark.parametrize("sees", Sees)
 def test_rules_see_as_much_as_the_most_curious_of_them(sees: Sees) -> None:
     rules = Rules((), (RAM,), costs=(Cost("c", SAME_USER.of, sees=sees),))
-    assert (rules.seen(), rules.kept()) == (sees, Sees.NOTHING)
+    assert (rules.occupants_read(), rules.kept()) == (sees, Sees.NOTHING)
     both = Rules((USER_APART,), (), sees=sees)
-    assert (both.seen(), both.kept()) == (max(sees, Sees.OWN), Sees.OWN)
+    assert (both.occupants_read(), both.kept()) == (max(sees, Sees.OWN), Sees.OWN)

@@ -16,7 +16,7 @@ def test_a_process_that_has_ended_at_once_is_refused_with_its_own_last_words(
     tmp_path: Path, log: str, reason: str
 ) -> None:
     homes, server_id = Homes(tmp_path), str(uuid4())
-    home = homes.make(server_id)
+    home = homes.prepare(server_id)
     (home / "qemu.log").write_text("starting\nInvalid SMP CPUs 10000\n")
     (home / "console").write_text("welcome\nlogin:\n")
     ended = subprocess.Popen([sys.executable, "-c", ""])

@@ -31,7 +31,7 @@ def directory(tmp_path: Path) -> Iterator[Directory]:
 
 def volume(directory: Directory, device: int = 1, size_gb: int = 1) -> Attached:
     volume_id = str(uuid4())
-    directory.make("local", volume_id, size_gb)
+    directory.ensure("local", volume_id, size_gb)
     return Attached(volume_id, device, directory.home("local", volume_id))
 
 
@@ -39,8 +39,8 @@ def test_a_volume_is_a_sparse_file_of_its_size(directory: Directory) -> None:
     one = volume(directory, size_gb=3)
     disk = one.disk()
     assert (disk.stat().st_size, disk.stat().st_blocks) == (3 * GB, 0)
-    directory.make("local", one.id, 5)
-    directory.make("local", one.id, 2)
+    directory.ensure("local", one.id, 5)
+    directory.ensure("local", one.id, 2)
     assert disk.stat().st_size == 5 * GB
     for _ in range(2):
         directory.delete("local", one.id)
@@ -51,10 +51,10 @@ def test_a_volume_is_a_sparse_file_of_its_size(directory: Directory) -> None:
 def test_backends_are_folders_and_nothing_else(directory: Directory, backend: str) -> None:
     assert directory.capacity_gb(backend) is None
     with pytest.raises(BadRequest, match="known are local"):
-        directory.make(backend, str(uuid4()), 1)
+        directory.ensure(backend, str(uuid4()), 1)
     (directory.folder / "fast").mkdir(parents=True)
     assert (directory.capacity_gb("fast") or 0) > 0
-    assert directory.known() == ["fast", "local"]
+    assert directory.names() == ["fast", "local"]
 
 
 def test_a_folder_does_not_grow_beyond_the_size_of_its_volume(directory: Directory) -> None:
@@ -68,7 +68,7 @@ def test_a_folder_does_not_grow_beyond_the_size_of_its_volume(directory: Directo
     (folder / "kept").write_text("words")
     volume_directory.release(one.home)
     assert not (folder / "kept").exists()
-    directory.make("local", one.id, 2)
+    directory.ensure("local", one.id, 2)
     assert (one.folder() / "kept").read_text() == "words", "what is there is not formatted again"
     space = os.statvfs(folder)
     assert space.f_blocks * space.f_frsize > 1.5 * GB, "it has grown with its volume"
@@ -162,7 +162,7 @@ def disks(subject: Subject, guest_id: str) -> dict[str, str]:
     """Serial numbers of the devices on which a virtual machine finds volumes, by their files."""
     assert subject.homes is not None
     with qmp.connect(subject.homes.of(guest_id), 30) as monitor:
-        found = [one for one in monitor.ask("query-block") if one.get("qdev") and one.get("inserted")]
+        found = [one for one in monitor.execute("query-block") if one.get("qdev") and one.get("inserted")]
     return {Path(one["inserted"]["file"]).parent.name: one["qdev"] for one in found if "disk.raw" in str(one)}
 
 

@@ -233,7 +233,7 @@ def test_a_copy_that_breaks_off_at_the_last_moment_is_not_taken_for_whole(pair: 
     def watch(progress: Progress) -> Order:
         if progress.disk_total and not progress.memory_total:
             with qmp.connect(pair.waits(), PATIENCE) as theirs, contextlib.suppress(VirtError):
-                theirs.ask("nbd-server-stop")
+                theirs.execute("nbd-server-stop")
         return Order.GO_ON
 
     with pytest.raises(VirtError):

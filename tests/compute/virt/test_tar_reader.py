@@ -87,7 +87,7 @@ def test_folders_of_a_path_take_room(tmp_path: Path) -> None:
     reader.charge(tar_reader.GB - 2 * tar_reader.ENTRY_BYTES)
     (member,) = reader
     with pytest.raises(VirtError, match="more than 1 GB"):
-        archive.put(reader, member, tmp_path)
+        archive.extract_member(reader, member, tmp_path)
 
 
 def test_members_leave_nothing_in_memory() -> None:

@@ -20,7 +20,7 @@ class Wires:
     def __init__(self, applications: Mapping[str, Application]) -> None:
         self.applications = applications
 
-    def hold(self, talks: Sequence[tuple[Talk, float]]) -> list[Outcome]:
+    def run(self, talks: Sequence[tuple[Talk, float]]) -> list[Outcome]:
         """Hold all talks at once; one that is late is abandoned."""
         outcomes: list[Outcome] = [TimeoutError() for _ in talks]
         now = time.monotonic()
@@ -74,9 +74,9 @@ class Sockets(SocketTransport):
         self.applications = applications
         self.ports = ports
 
-    def hold(self, talks: Sequence[tuple[Talk, float]]) -> list[Outcome]:
+    def run(self, talks: Sequence[tuple[Talk, float]]) -> list[Outcome]:
         """Hold all talks at once."""
-        return super().hold([(self._cut(talk), seconds) for talk, seconds in talks])
+        return super().run([(self._cut(talk), seconds) for talk, seconds in talks])
 
     def _cut(self, talk: Talk) -> Generator[HttpRequest, HttpAnswer, Any]:
         """The talk, ended by its first request to a host that is not there."""

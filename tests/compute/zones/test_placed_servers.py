@@ -65,10 +65,10 @@ class Endless:
     def __init__(self) -> None:
         self.batches: list[list[int]] = []
 
-    def ask(self, zone: ChildZone, request: ChildRequest, seconds: float | None = None) -> ChildAnswer:
+    def send(self, zone: ChildZone, request: ChildRequest, seconds: float | None = None) -> ChildAnswer:
         raise NotImplementedError
 
-    def ask_all(self, requests: Any, seconds: float | None = None) -> list[ChildAnswer | ChildError]:
+    def send_all(self, requests: Any, seconds: float | None = None) -> list[ChildAnswer | ChildError]:
         self.batches.append([zone.id for zone, _ in requests])
         page = {"servers": [{"id": str(uuid4())}], "servers_links": [{"rel": "next"}]}
         return [ChildAnswer(200, page) for _ in requests]

@@ -23,10 +23,10 @@ class Script:
         self.answers = answers
         self.asked: list[tuple[str, str]] = []
 
-    def ask(self, zone: ChildZone, request: ChildRequest, seconds: float | None = None) -> ChildAnswer:
+    def send(self, zone: ChildZone, request: ChildRequest, seconds: float | None = None) -> ChildAnswer:
         raise NotImplementedError
 
-    def ask_all(self, requests: Any, seconds: float | None = None) -> list[ChildAnswer | ChildError]:
+    def send_all(self, requests: Any, seconds: float | None = None) -> list[ChildAnswer | ChildError]:
         self.asked += [(zone.api_url, zone.password) for zone, _ in requests]
         return [self.answers[zone.api_url.removeprefix("http://")] for zone, _ in requests]
 
@@ -179,10 +179,10 @@ def test_outcome_for_a_child_that_was_changed_meanwhile_is_dropped(compute: Comp
     zone_id = child(compute)
 
     class Changing(Script):
-        def ask_all(self, requests: Any, seconds: float | None = None) -> list[ChildAnswer | ChildError]:
+        def send_all(self, requests: Any, seconds: float | None = None) -> list[ChildAnswer | ChildError]:
             if not self.asked:
                 registry.change(compute, zone_id, {"api_url": "http://moved"})
-            return super().ask_all(requests, seconds)
+            return super().send_all(requests, seconds)
 
     polled(compute, Changing(child=info(name="old")))
     assert registry.get(compute, zone_id).name is None

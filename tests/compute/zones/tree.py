@@ -133,9 +133,9 @@ class Tree:
         """The way from a zone to the others."""
         return self
 
-    def hold(self, talks: Sequence[tuple[Talk, float]]) -> list[Outcome]:
+    def run(self, talks: Sequence[tuple[Talk, float]]) -> list[Outcome]:
         """Carry the talks of zones."""
-        return (self.sockets if self.ports else Wires(self.applications)).hold(talks)
+        return (self.sockets if self.ports else Wires(self.applications)).run(talks)
 
     def __getitem__(self, name: str) -> Zone:
         return self.zones[name]

@@ -320,7 +320,7 @@ def test_a_credential_may_have_less_than_its_maker_and_loses_what_he_loses(here:
     me = admin.ask("GET", TOKENS, headers={"X-Subject-Token": admin.token}).json["token"]["user"]["id"]
     made = directory.create_project(here.identity, SETUP, directory.NewProject("lab"))
     for role in ("member", "reader"):
-        roles.give(here.identity, SETUP, Holder(me), made.id, role)
+        roles.assign(here.identity, SETUP, Holder(me), made.id, role)
     maker = Asker(app_of(here))
     maker.sign_in("admin", here.password("admin"), "lab")
     path = f"/identity/v3/users/{me}/application_credentials"
@@ -346,7 +346,7 @@ def test_a_role_that_is_taken_revokes_tokens_of_its_project_only(here: Place, ad
     me = shown["user"]["id"]
     lab = directory.create_project(here.identity, SETUP, directory.NewProject("lab")).id
     for role in ("member", "reader"):
-        roles.give(here.identity, SETUP, Holder(me), lab, role)
+        roles.assign(here.identity, SETUP, Holder(me), lab, role)
     other = Asker(app_of(here))
     other.sign_in("demo", here.password("demo"), "lab")
     assert admin.ask("DELETE", f"/identity/v3/projects/{lab}/users/{me}/roles/member").status_code == 204

@@ -18,7 +18,7 @@ from marshmallow import Schema, fields
 from sqlalchemy import Connection
 
 from climate.cloud import Cloud, CloudError, Fenced, NotYet
-from climate.plugin import Allocation, Ask, Lent
+from climate.plugin import Allocation, ReservationContext, ResourceRequest
 
 APPLIED = "applied"
 
@@ -37,23 +37,23 @@ class Ledger:
     resource_type = "test:ledger"
     spec_schema = PageSpec
 
-    def check(self, cloud: Cloud, ask: Ask) -> None:
+    def check(self, cloud: Cloud, ask: ResourceRequest) -> None:
         """Nothing can be wrong."""
 
-    def reserve(self, conn: Connection, ask: Ask) -> Allocation:
+    def reserve(self, conn: Connection, ask: ResourceRequest) -> Allocation:
         return Allocation(spec=dict(ask.spec))
 
-    def on_start(self, cloud: Cloud, lent: Lent) -> None:
+    def on_start(self, cloud: Cloud, lent: ReservationContext) -> None:
         _apply(lent, "start")
 
-    def before_end(self, cloud: Cloud, lent: Lent) -> None:
+    def before_end(self, cloud: Cloud, lent: ReservationContext) -> None:
         _apply(lent, "before_end")
 
-    def on_end(self, cloud: Cloud, lent: Lent) -> None:
+    def on_end(self, cloud: Cloud, lent: ReservationContext) -> None:
         _apply(lent, "end")
 
 
-def _apply(lent: Lent, word: str) -> None:
+def _apply(lent: ReservationContext, word: str) -> None:
     spec = lent.reservation.spec
     time.sleep(float(spec["work"]) / 2)
     trouble = _write(Path(spec["folder"]) / str(lent.reservation.id), word, lent.token, str(spec["trouble"]))

@@ -27,7 +27,7 @@ def test_limits_count_what_the_project_has_and_what_the_lease_would_take(climate
     assert list(known.rules.exceeded) == ["hosts_at_once"]
     assert known.rules.permit(Candidate(begin + 7200, begin + 10800, (3,))) == 0.75
     assert begin + 7200 in known.rules.turns()
-    assert question.asked(wanted, known, wanted.whole, two).openings == [(begin, begin + 14400)]
+    assert question.start_question(wanted, known, wanted.whole, two).openings == [(begin, begin + 14400)]
 
 
 def test_the_free_times_are_those_of_the_period(climate: Climate, clock: Clock) -> None:

@@ -17,7 +17,7 @@ from climate.cloud import Cloud, Loan
 from climate.cloud.bundled import BundledCloud
 from climate.domain.errors import UnreadableLease
 from climate.domain.status import EventKind
-from climate.plugin import Lent, Plugins
+from climate.plugin import Plugins, ReservationContext
 from climate.service.events import event_dispatch, event_portions
 from climate.service.journal import check
 from climate.service.leases import leases
@@ -94,7 +94,7 @@ def test_a_plugin_that_overrides_the_start_alone_is_asked_for_each_start(here: H
     started: list[str] = []
 
     class Own(PhysicalHost):
-        def on_start(self, cloud: Cloud, lent: Lent) -> None:
+        def on_start(self, cloud: Cloud, lent: ReservationContext) -> None:
             started.append(str(lent.lease_id))
             super().on_start(cloud, lent)
 

@@ -96,7 +96,7 @@ def test_a_sleeping_server_is_given_up_though_the_start_is_claimed(
     lease = make(climate, clock, *({"resource_type": "virtual:instance", "resource_id": one} for one in sleeping))
     clock.forward(hours=1)
     (old,) = claim(climate)
-    after = lease_servers.give_up(climate, MEMBER, sleeping[0])
+    after = lease_servers.end_reservation(climate, MEMBER, sleeping[0])
     assert after is not None
     assert [one.spec.get("given_up") for one in after.reservations] == [True, None]
     late(climate, cloud, old)

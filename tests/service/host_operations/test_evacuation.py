@@ -130,7 +130,7 @@ def test_a_worker_that_is_late_switches_no_fenced_host_on(make_room: Callable[..
     assert room.state(1) == OFF
     fencing = room.supply(1)
     assert (fencing.wanted, fencing.token > late.supply.token) == (OFF, True)
-    assert "a later decision" in switching.carry_out(room.climate, [late])[0].error
+    assert "a later decision" in switching.run_jobs(room.climate, [late])[0].error
     target = Target("h1", late.supply.settings, token=late.supply.token)
     with pytest.raises(PowerFenced, match="later decision"):
         room.driver.on(target)

@@ -160,10 +160,10 @@ def test_who_books_a_host_meanwhile_keeps_it(climate: Climate, clock: Clock, clo
     """The lease is made between the plan and the moves."""
     rule(climate, spare=0, slack=0)
     clock.forward(hours=2)
-    before = pool_scaling.look(climate)
+    before = pool_scaling.plan_moves(climate)
     lease = make(climate, clock, hosts_wanted(5), start=24)
     with climate.engine.begin() as conn:
-        moved = pool_scaling.carry_out(conn, climate, before)
+        moved = pool_scaling.apply(conn, climate, before)
     assert {one.host for one in moved} == set(range(1, 9)) - held(lease)
     assert [one.host for one in before.plan.moves] == list(range(1, 9))
 

@@ -56,7 +56,9 @@ def noted(climate: Climate) -> dict[int, str]:
 def test_the_cloud_follows_the_books_also_when_nobody_asked_it(climate: Climate, cloud: FakeCloud, pool: Pool) -> None:
     moved = put(climate, 3, pool)
     assert reconcile.correct(climate) == 1
-    assert {name for name, members in cloud.pools().items() if "h3" in members} == {reconcile.wanted(moved)} - {None}
+    assert {name for name, members in cloud.pools().items() if "h3" in members} == {reconcile.aggregate_of(moved)} - {
+        None
+    }
     assert (reconcile.correct(climate), told(climate), noted(climate)) == (0, [], {})
     put(climate, 3, Pool.RESERVATION)
     assert reconcile.correct(climate) == 1
@@ -139,7 +141,7 @@ def test_a_host_that_moved_meanwhile_is_not_placed_where_it_was(climate: Climate
     def move(verb: str) -> None:
         if verb == "place" and not moved:
             moved.append(put(climate, 3, Pool.FAILED))
-            reconcile.ask(climate, moved)
+            reconcile.send_moves(climate, moved)
 
     cloud.watch = move
     reconcile.correct(climate)

@@ -100,8 +100,8 @@ def test_a_run_that_is_killed_is_continued(kept: Climate, clock: Clock, engine: 
     assert left(engine) == (0, 0, 0)
     assert check.differences(kept) == []
     with reading(engine) as conn:
-        assert sum(one.leases for one in stored.known(conn)) == 4
-        assert {one.state for one in stored.known(conn)} == {"done"}
+        assert sum(one.leases for one in stored.complete(conn)) == 4
+        assert {one.state for one in stored.complete(conn)} == {"done"}
 
 
 def test_a_series_that_only_its_row_calls_gone_stays(kept: Climate, clock: Clock, engine: Engine) -> None:

@@ -68,7 +68,7 @@ class Scene:
         with reading(self.climate.engine) as conn:
             known = conn.execute(FACTS)
             found = Counter((row[0], row[1]) for row in known)
-            names = [one.name for one in stored.known(conn)]
+            names = [one.name for one in stored.complete(conn)]
         for name in names:
             for line in gzip.decompress((self.folder / name).read_bytes()).decode().splitlines()[1:]:
                 lease = json.loads(line)
@@ -169,7 +169,7 @@ def test_what_is_left_of_archived_leases_is_found_in_portions(scene: Scene, engi
         conn.execute(text("INSERT INTO leases SELECT * FROM kept"))
         statements: list[object] = []
         event.listen(conn, "before_execute", lambda _, statement, *__: statements.append(statement))
-        assert list(stored.left_over(conn, portion)) == ids
+        assert list(stored.with_remaining_rows(conn, portion)) == ids
     assert len(ids) == OLD
     assert len(statements) == 2 * (OLD // portion + 1)
 
@@ -241,7 +241,7 @@ def test_a_run_that_is_killed_is_gone_on_with(scene: Scene, kind: str, turn: str
     assert scene.facts() == before, "a fact is lost, or doubled"
     assert check.differences(scene.climate) == []
     with reading(scene.climate.engine) as conn:
-        names = {one.name for one in stored.known(conn)}
+        names = {one.name for one in stored.complete(conn)}
     assert {path.name for path in scene.folder.glob("*.gz*")} == names | {f"{name}.sha256" for name in names}
 
 

@@ -122,7 +122,7 @@ def test_what_is_held_too_long_is_given_back_by_all(cells: CellFamily) -> None:
 def ask(cells: CellFamily, name: str, action: Any, project_id: str = MEMBER.project_id) -> Any:
     """Send a message of the top to a cell; the outcome."""
     request = PartRequest(Child("cell", 0, PATHS[name]), Asker(project_id, "admin"), action)
-    (outcome,) = cells.parent.cells.ask_all([request])
+    (outcome,) = cells.parent.cells.send_all([request])
     return outcome
 
 

@@ -15,7 +15,7 @@ from climate.domain.events.event import Event
 from climate.domain.events.event_transitions import AdditionalEvent
 from climate.domain.lease import Lease
 from climate.domain.status import DONE, ERROR, UNDONE, EventKind, LeaseStatus
-from climate.plugin import Allocation, Ask, Lent
+from climate.plugin import Allocation, ReservationContext, ResourceRequest
 from climate.service.events import events
 from climate.service.journal import check as replay
 from climate.service.leases import leases, update
@@ -38,22 +38,22 @@ class Diary:
         self.lines: list[str] = []
         self.troubles = 0
 
-    def check(self, cloud: Cloud, ask: Ask) -> Mapping[str, str] | None:
+    def check(self, cloud: Cloud, ask: ResourceRequest) -> Mapping[str, str] | None:
         return None
 
-    def reserve(self, conn: Connection, ask: Ask) -> Allocation:
+    def reserve(self, conn: Connection, ask: ResourceRequest) -> Allocation:
         return Allocation(spec={})
 
-    def on_start(self, cloud: Cloud, lent: Lent) -> None:
+    def on_start(self, cloud: Cloud, lent: ReservationContext) -> None:
         self.lines.append("start")
 
-    def before_end(self, cloud: Cloud, lent: Lent) -> None:
+    def before_end(self, cloud: Cloud, lent: ReservationContext) -> None:
         self.lines.append("before_end")
 
-    def on_end(self, cloud: Cloud, lent: Lent) -> None:
+    def on_end(self, cloud: Cloud, lent: ReservationContext) -> None:
         self.lines.append("end")
 
-    def on_event(self, cloud: Cloud, lent: Lent, event: AdditionalEvent) -> None:
+    def on_event(self, cloud: Cloud, lent: ReservationContext, event: AdditionalEvent) -> None:
         if self.troubles:
             self.troubles -= 1
             raise CloudError("no ink")

@@ -14,7 +14,7 @@ from climate.compute.servers import create
 from climate.domain.events.event import Event
 from climate.domain.lease import Lease
 from climate.domain.status import EventKind
-from climate.plugin import Lent, Plugins
+from climate.plugin import Plugins, ReservationContext
 from climate.service.events import event_dispatch, event_portions
 from climate.service.journal import check
 from climate.service.leases import leases
@@ -104,7 +104,7 @@ def test_a_plugin_that_overrides_the_hook_is_asked_for_each_lease(here: Here) ->
     asked: list[str] = []
 
     class Own(PhysicalHost):
-        def before_end(self, cloud: Cloud, lent: Lent) -> None:
+        def before_end(self, cloud: Cloud, lent: ReservationContext) -> None:
             asked.append(str(lent.lease_id))
 
     here.climate = replace(here.climate, plugins=Plugins({PhysicalHost.resource_type: Own()}))

@@ -217,7 +217,7 @@ def test_the_sweep_leaves_alone_what_has_a_lease(climate: Climate, clock: Clock,
 def test_a_server_that_is_deleted_while_it_sleeps_ends_its_lease(climate: Climate, cloud: FakeCloud) -> None:
     lease = reserve(climate, cloud)
     server_id = str(lease.reservations[0].resource_id)
-    given_up = lease_servers.give_up(climate, MEMBER, server_id)
+    given_up = lease_servers.end_reservation(climate, MEMBER, server_id)
     assert given_up is not None
     assert given_up.deleting
     cloud.delete_server(server_id, 0)
@@ -225,7 +225,7 @@ def test_a_server_that_is_deleted_while_it_sleeps_ends_its_lease(climate: Climat
     with pytest.raises(NotFound):
         get(climate, lease)
     assert not [fact for fact in lease_actions.kinds(climate, lease) if fact == "EventFailed"]
-    assert lease_servers.give_up(climate, MEMBER, server_id) is None
+    assert lease_servers.end_reservation(climate, MEMBER, server_id) is None
 
 
 def test_a_lease_of_more_goes_on_without_a_server_that_was_deleted(
@@ -234,7 +234,7 @@ def test_a_lease_of_more_goes_on_without_a_server_that_was_deleted(
     servers = [cloud.boot("project", status=RESERVED) for _ in range(2)]
     wanted = [{"resource_type": "virtual:instance", "resource_id": one} for one in servers]
     lease = make(climate, clock, *wanted)
-    lease_servers.give_up(climate, MEMBER, servers[0])
+    lease_servers.end_reservation(climate, MEMBER, servers[0])
     cloud.delete_server(servers[0], 0)
     clock.forward(hours=1)
     run_due(climate)
@@ -250,7 +250,7 @@ def test_the_last_server_of_a_lease_that_is_deleted_ends_it(climate: Climate, cl
     servers = [cloud.boot("project", status=RESERVED) for _ in range(2)]
     lease = make(climate, clock, *({"resource_type": "virtual:instance", "resource_id": one} for one in servers))
     for one in servers:
-        lease_servers.give_up(climate, MEMBER, one)
+        lease_servers.end_reservation(climate, MEMBER, one)
         cloud.delete_server(one, 0)
     run_due(climate)
     with pytest.raises(NotFound):
@@ -260,5 +260,5 @@ def test_the_last_server_of_a_lease_that_is_deleted_ends_it(climate: Climate, cl
 def test_a_server_of_another_project_gives_up_no_lease(climate: Climate, cloud: FakeCloud) -> None:
     lease = reserve(climate, cloud)
     with pytest.raises(NotFound):
-        lease_servers.give_up(climate, STRANGER, str(lease.reservations[0].resource_id))
+        lease_servers.end_reservation(climate, STRANGER, str(lease.reservations[0].resource_id))
     assert not get(climate, lease).deleting

@@ -140,7 +140,7 @@ def test_what_one_type_has_given_back_is_free_for_the_next_lease(
 def test_trouble_of_one_type_is_tried_again_beside_the_others_work(
     climate: Climate, clock: Clock, cloud: FakeCloud, lease: Lease
 ) -> None:
-    cloud.failures["make_volume"] = CloudError("the disk is away")
+    cloud.failures["ensure_volume"] = CloudError("the disk is away")
     first, second = claim(climate)
     run(climate, second)
     assert lease_actions.event(climate, lease, START).reason == "the disk is away"
@@ -162,7 +162,7 @@ def test_trouble_of_one_type_is_tried_again_beside_the_others_work(
 def test_the_tries_of_one_type_are_not_those_of_another(
     climate: Climate, clock: Clock, cloud: FakeCloud, lease: Lease
 ) -> None:
-    cloud.failures["make_volume"] = CloudError("the disk is away")
+    cloud.failures["ensure_volume"] = CloudError("the disk is away")
     first, *_ = claim(climate)
     while not any(share.outcome for share in lease_actions.event(climate, lease, START).shares):
         work(climate, STORAGE)
@@ -186,7 +186,7 @@ def test_the_tries_of_one_type_are_not_those_of_another(
 def test_what_was_handed_over_is_taken_back_though_another_type_never_was(
     climate: Climate, clock: Clock, cloud: FakeCloud, lease: Lease
 ) -> None:
-    cloud.failures["make_volume"] = Refused("no such disk")
+    cloud.failures["ensure_volume"] = Refused("no such disk")
     run_due(climate)
     known = get(climate, lease)
     assert known.status is LeaseStatus.ERROR
@@ -217,7 +217,7 @@ def test_storage_that_was_handed_over_is_kept_though_the_hosts_never_were(
 
 
 def test_a_requeued_start_is_run_for_what_had_failed(climate: Climate, cloud: FakeCloud, lease: Lease) -> None:
-    cloud.failures["make_volume"] = Refused("no such disk")
+    cloud.failures["ensure_volume"] = Refused("no such disk")
     run_due(climate)
     cloud.failures.clear()
     events.requeue(climate, ADMIN, lease.event(START).id)
@@ -227,7 +227,7 @@ def test_a_requeued_start_is_run_for_what_had_failed(climate: Climate, cloud: Fa
 def test_an_event_whose_last_share_falls_short_is_put_back_as_a_whole(
     climate: Climate, clock: Clock, cloud: FakeCloud, lease: Lease
 ) -> None:
-    cloud.failures["make_volume"] = NotYet("the disk spins up")
+    cloud.failures["ensure_volume"] = NotYet("the disk spins up")
     for message in claim(climate):
         run(climate, message)
     start = lease_actions.event(climate, lease, START)
@@ -240,7 +240,7 @@ def test_an_event_whose_last_share_falls_short_is_put_back_as_a_whole(
 def test_a_lease_can_be_deleted_between_the_tries(
     climate: Climate, clock: Clock, cloud: FakeCloud, lease: Lease
 ) -> None:
-    cloud.failures["make_volume"] = CloudError("away")
+    cloud.failures["ensure_volume"] = CloudError("away")
     run_due(climate)
     leases.delete(climate, MEMBER, lease.id)
     cloud.failures.clear()
@@ -332,7 +332,7 @@ def test_hosts_are_booted_on_while_the_storage_of_their_lease_is_not_ready(clima
         lease_servers.admit(climate, MEMBER, str(storage.id))
 
 
-@pytest.mark.parametrize("verb", ["lend", "make_volume", "close", "take_back", "drop_volumes"])
+@pytest.mark.parametrize("verb", ["lend", "ensure_volume", "close", "take_back", "drop_volumes"])
 def test_a_worker_of_one_type_that_dies_at_any_verb_is_replaced(
     climate: Climate, clock: Clock, cloud: FakeCloud, lease: Lease, verb: str
 ) -> None:
@@ -389,7 +389,7 @@ def test_a_late_worker_of_one_type_spoils_nothing(
 
     def look(name: str) -> None:
         watch(name)
-        if name == "make_volume" and next(pauses, False):
+        if name == "ensure_volume" and next(pauses, False):
             lost(climate, clock)
             run_due(climate)
             assert get(climate, lease).status is LeaseStatus.ACTIVE
@@ -405,7 +405,7 @@ def test_a_late_worker_of_one_type_spoils_nothing(
 def test_hosts_that_were_exchanged_between_two_tries_are_handed_over_at_the_next(
     climate: Climate, clock: Clock, cloud: FakeCloud, lease: Lease
 ) -> None:
-    cloud.failures["make_volume"] = CloudError("away")
+    cloud.failures["ensure_volume"] = CloudError("away")
     run_due(climate)
     old = str(lease.reservations[0].hosts[0])
     new = host_replacement.reallocate(climate, ADMIN, host_replacement.Order(old, lease.id)).to

@@ -45,7 +45,7 @@ def test_a_late_command_is_not_given_to_the_supply(room: Machines) -> None:
     late = decided(room, 1, OFF)
     power.switch(room.climate, ADMIN, "1", ManualRequest(on=True, force=True))
     room.driver.calls.clear()
-    (seen,) = switching.carry_out(room.climate, [late])
+    (seen,) = switching.run_jobs(room.climate, [late])
     assert (asked(room, 1), room.state(1)) == ([], ON)
     assert "a later decision" in seen.error
     assert power.get(room.climate, ADMIN, "1").supply.failures == 0
@@ -54,16 +54,16 @@ def test_a_late_command_is_not_given_to_the_supply(room: Machines) -> None:
 def test_a_command_for_other_settings_of_the_supply_is_late(room: Machines) -> None:
     late = decided(room, 1, OFF)
     room.wire(1, boot_seconds=1)
-    assert switching.carry_out(room.climate, [late])[0].error
+    assert switching.run_jobs(room.climate, [late])[0].error
     assert asked(room, 1) == []
     power.clear(room.climate, ADMIN, "2", force=True)
     gone = Job(late.place, supplies.Supply(2, "memory", {}, late.supply.created_at, token=99), OFF)
-    assert switching.carry_out(room.climate, [gone])[0].error
+    assert switching.run_jobs(room.climate, [gone])[0].error
 
 
 def test_the_last_decision_is_carried_out_with_its_token(room: Machines) -> None:
     job = decided(room, 1, OFF)
-    assert [seen.error for seen in switching.carry_out(room.climate, [job])] == [""]
+    assert [seen.error for seen in switching.run_jobs(room.climate, [job])] == [""]
     assert asked(room, 1) == ["off"]
     assert room.driver.machine("h1").token == job.supply.token
     again = Target("h1", job.supply.settings, token=job.supply.token - 1)

@@ -146,6 +146,6 @@ def test_a_lease_that_cannot_be_read_stops_no_other(climate: Climate, clock: Clo
 def test_another_process_that_computes_is_not_waited_for(climate: Climate, clock: Clock, engine: Engine) -> None:
     make(climate, clock, start=0)
     with engine.begin() as conn:
-        assert host_hours.hold(conn) is not None
+        assert host_hours.lock_state(conn) is not None
         assert usage.run_round(climate) == 0
     assert usage.run_round(climate) == 1

@@ -196,7 +196,7 @@ def _differs(climate: Climate) -> bool:
     with climate.engine.connect() as conn:
         places = pool_membership.listed(conn)
     for place in places:
-        wanted, pools = reconcile.wanted(place), seen.get(place.name, set())
+        wanted, pools = reconcile.aggregate_of(place), seen.get(place.name, set())
         is_there = pools & KEPT == {FREEPOOL} if wanted == FREEPOOL else pools == ({wanted} if wanted else set())
         if not is_there or health.get(place.name, "unknown") is not None:
             return True

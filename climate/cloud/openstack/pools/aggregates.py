@@ -78,7 +78,7 @@ def read_state(remote: Remote) -> AggregateState:
     return AggregateState(names, {pool.name: pool for pool in result if _is_pool(pool)}, granted)
 
 
-def kept(remote: Remote, state: AggregateState, name: str) -> Pool:
+def ensure_pool(remote: Remote, state: AggregateState, name: str) -> Pool:
     """Return one of the KEPT pools; create it, closed to everybody, if there is none.
 
     A reservation pool that somebody else created is closed too. With BlazarFilter, which protects it, it stays as it
@@ -140,15 +140,15 @@ def move(remote: Remote, names: Names, host: str, source: Pool, target: Pool) ->
     """
     host = names.spelled(host)
     _change(remote, target, "add_host", host)
-    _leave(remote, source, host)
+    _remove_host(remote, source, host)
 
 
 def join(remote: Remote, names: Names, host: str, pool: Pool) -> None:
     _change(remote, pool, "add_host", names.spelled(host))
 
 
-def leave(remote: Remote, names: Names, host: str, pool: Pool) -> None:
-    _leave(remote, pool, names.spelled(host))
+def remove_host(remote: Remote, names: Names, host: str, pool: Pool) -> None:
+    _remove_host(remote, pool, names.spelled(host))
 
 
 def drop(remote: Remote, pool: Pool) -> None:
@@ -167,7 +167,7 @@ def drop(remote: Remote, pool: Pool) -> None:
         raise
 
 
-def _leave(remote: Remote, pool: Pool, host: str) -> None:
+def _remove_host(remote: Remote, pool: Pool, host: str) -> None:
     unless_gone(lambda: _change(remote, pool, "remove_host", host))
 
 

@@ -37,7 +37,7 @@ def enrol(remote: Remote, host: str, token: int) -> None:
     if pool is None:
         _refuse_used(remote, host)
     fence_store.fence(remote, seen, subject, token)
-    free = aggregates.kept(remote, seen, FREEPOOL)
+    free = aggregates.ensure_pool(remote, seen, FREEPOOL)
     if pool is None:
         _join_free(remote, seen, host, free)
 
@@ -47,7 +47,7 @@ def _join_free(remote: Remote, state: AggregateState, host: str, free: Pool) -> 
     try:
         _refuse_used(remote, host)
     except Refused:
-        aggregates.leave(remote, state.names, host, free)
+        aggregates.remove_host(remote, state.names, host, free)
         raise
 
 
@@ -62,7 +62,7 @@ def withdraw(remote: Remote, host: str, token: int) -> None:
     if host in seen.names.services:
         fence_store.fence(remote, seen, subject, token)
     if pool == FREEPOOL:
-        aggregates.leave(remote, seen.names, host, seen.pools[FREEPOOL])
+        aggregates.remove_host(remote, seen.names, host, seen.pools[FREEPOOL])
 
 
 def lend(remote: Remote, name: str, projects: Sequence[str], hosts: Sequence[str], token: int, marks: Metadata) -> None:
@@ -137,12 +137,12 @@ def take_back(remote: Remote, name: str, hosts: Sequence[str], token: int, to: s
     left = len(servers.on(remote, inside)) if to == FREEPOOL else 0
     if left:
         raise NotYet(f"{left} servers are still on the hosts of {name}")
-    target = aggregates.kept(remote, seen, to) if to is not None else None
+    target = aggregates.ensure_pool(remote, seen, to) if to is not None else None
     for host in inside:
         if target is not None:
             _complete_move(remote, seen, host, name, target)
         else:
-            aggregates.leave(remote, seen.names, host, pool)
+            aggregates.remove_host(remote, seen.names, host, pool)
     aggregates.drop(remote, pool)
 
 
@@ -166,7 +166,7 @@ def _is_lent(state: AggregateState, name: str) -> bool:
 
 
 def _move(remote: Remote, state: AggregateState, host: str, to: str | None) -> None:
-    target = aggregates.kept(remote, state, to) if to in KEPT else state.pools[to] if to is not None else None
+    target = aggregates.ensure_pool(remote, state, to) if to in KEPT else state.pools[to] if to is not None else None
     sources = [state.pools[name] for name in state.all_of(host) if name != to]
     if to is not None and to not in KEPT:
         lease_servers.check_empty(remote, state, to, [host])
@@ -174,7 +174,7 @@ def _move(remote: Remote, state: AggregateState, host: str, to: str | None) -> N
         lease_servers.note_origin(remote, state, host, target)
         _join(remote, state, host, target)
     for source in sources:
-        aggregates.leave(remote, state.names, host, source)
+        aggregates.remove_host(remote, state.names, host, source)
         lease_servers.forget_origin(remote, host, source)
 
 
@@ -196,7 +196,7 @@ def _undo_move(remote: Remote, state: AggregateState, host: str, free: Pool) -> 
     try:
         _wait_for_servers(remote, state, host)
     except NotYet:
-        aggregates.leave(remote, state.names, host, free)
+        aggregates.remove_host(remote, state.names, host, free)
         raise
 
 
@@ -227,7 +227,7 @@ def _complete_move(remote: Remote, state: AggregateState, host: str, source: str
     if host not in target.hosts:
         aggregates.move(remote, state.names, host, state.pools[source], target)
     elif source in state.pools and host in state.pools[source].hosts:
-        aggregates.leave(remote, state.names, host, state.pools[source])
+        aggregates.remove_host(remote, state.names, host, state.pools[source])
 
 
 def _refuse_used(remote: Remote, host: str) -> None:

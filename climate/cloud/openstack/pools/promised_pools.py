@@ -39,10 +39,10 @@ def forget(remote: Remote, name: str) -> None:
 def listed(state: AggregateState) -> dict[str, LeasePool]:
     """Return all pools of reservations by name."""
     own = {name: pool for name, pool in state.pools.items() if name not in KEPT and name != BOOK}
-    return {name: LeasePool(int(pool.id), _wanted(pool)) for name, pool in own.items()}
+    return {name: LeasePool(int(pool.id), _wanted_properties(pool)) for name, pool in own.items()}
 
 
-def _wanted(pool: Pool) -> Mapping[str, str] | None:
+def _wanted_properties(pool: Pool) -> Mapping[str, str] | None:
     if PROMISED not in pool.metadata:
         return None
     return {key.removeprefix(WANTED): value for key, value in pool.metadata.items() if key.startswith(WANTED)}

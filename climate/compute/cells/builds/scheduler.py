@@ -52,7 +52,7 @@ def run_here(compute: Compute, build: Build) -> Sequence[str]:
     if made:
         return [server.id for server in made]
     with reading(compute.engine) as conn:
-        return resources.known_servers(conn, build.server_ids)
+        return resources.existing_servers(conn, build.server_ids)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,7 @@ class CellScheduler:
             name, build = self._next(compute, build, lambda: candidates_of(compute, conn))
         except ComputeError:
             return False
-        if name == compute.cells.name or not cells.keep(conn, name):
+        if name == compute.cells.name or not cells.lock_shared(conn, name):
             return False
         sent = _sent(build, compute.cells.name, name)
         builds.sent(conn, build.build_id, name, build.server_ids)
@@ -116,7 +116,7 @@ class CellScheduler:
         message = _message(context, name, _sent(build, here, name))
 
         def write(conn: Connection, now: datetime) -> Sequence[tuple[Cell, Message]]:
-            if not cells.keep(conn, name):
+            if not cells.lock_shared(conn, name):
                 raise Postpone(0)  # The child was deleted meanwhile; there may be another one.
             # Sent twice, it might go to two cells.
             first = builds.sent(conn, build.build_id, name, build.server_ids)

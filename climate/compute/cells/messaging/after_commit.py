@@ -25,7 +25,7 @@ class OutgoingMessages:
     def __post_init__(self) -> None:
         self.here = self.pipeline.here()
 
-    def tell(self, conn: Connection, method: str, kwargs: Mapping[str, object]) -> None:
+    def store(self, conn: Connection, method: str, kwargs: Mapping[str, object]) -> None:
         """Store a message to all cells above; if this process cannot send it, the cells process does."""
         options = self.pipeline.quick.cells
         message = messages.broadcast(options.name, method, kwargs, UP, options.max_hop_count)

@@ -47,21 +47,21 @@ class _KeptChannel(redis.Channel):
 
     _line: Any = None
 
-    def _put(self, queue: str, message: Mapping[str, object], **options: Any) -> None:
+    def _push(self, queue: str, message: Mapping[str, object], **options: Any) -> None:
         """Push a message to a queue; without an answer of the broker, raise one of the connection's errors."""
         command = ("LPUSH", self.key(queue), dumps(message))  # type: ignore[no-untyped-call]
         try:
-            self.ask(*command)
+            self.command(*command)
         except ConnectionLost:
             # The broker may have restarted since the last message. One that it has taken is stored once all the same.
             self._line.disconnect()
-            self.ask(*command)
+            self.command(*command)
 
     def key(self, queue: str) -> str:
         """Return the key of a queue."""
         return f"{self.global_keyprefix}{queue}"
 
-    def ask(self, *command: str | float) -> object:
+    def command(self, *command: str | float) -> object:
         """Return the broker's answer to a command; without one, raise one of the connection's errors."""
         if self._line is None:
             client = self._create_client()  # type: ignore[no-untyped-call]
@@ -88,9 +88,9 @@ class KeptConnection(Connection):
         """Return the key of a queue."""
         return self._channel.key(queue)
 
-    def ask(self, *command: str | float) -> Any:
+    def command(self, *command: str | float) -> Any:
         """Return the broker's answer to a command; without one, raise one of the connection's errors."""
-        return self._channel.ask(*command)
+        return self._channel.command(*command)
 
 
 def params(broker: Broker) -> dict[str, object]:

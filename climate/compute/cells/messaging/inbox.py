@@ -108,10 +108,10 @@ def receive(
         kept = _store(conn, post, now)
         new = list(_new(post.arrivals, kept.new))
         if pipeline is None:
-            cells.seen(conn, list(post.confirmed), now)
+            cells.record_message(conn, list(post.confirmed), now)
     if pipeline is not None:
         _send(CellSnapshot(links, now), kept.mine, pipeline)
-        _hand_on(post, new, pipeline, now)
+        _dispatch(post, new, pipeline, now)
         return len(new)
     for sender, deliveries in post.confirmed.items():
         if (cell := links.opened(sender)) is not None:
@@ -217,7 +217,7 @@ def _log_duplicate(cell: str, delivery: str) -> None:
     log.info("duplicate message of a cell", cell=cell, delivery=delivery)
 
 
-def _hand_on(post: _Post, new: Sequence[_Arrival], pipeline: Pipeline, now: datetime) -> None:
+def _dispatch(post: _Post, new: Sequence[_Arrival], pipeline: Pipeline, now: datetime) -> None:
     for one in new:
         if one.arrived.attempts:
             pipeline.process(Task(one.arrived, one.message, post.links, one.is_stored))

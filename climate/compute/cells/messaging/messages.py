@@ -74,7 +74,7 @@ class Message:
         """Return the message with a response required."""
         return replace(self, need_response=True)
 
-    def asked(self) -> Self:
+    def as_call(self) -> Self:
         """Return the message of a call: a response is required, and it is sent again until there is one."""
         return replace(self, need_response=True, repeats=True)
 

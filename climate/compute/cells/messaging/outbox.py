@@ -69,7 +69,7 @@ def publish(compute: Compute, transport: CellTransport, to: tuple[Cell, datetime
             cells.reached(conn, cell.name)
             return sent
         now = compute.now(conn)
-        cell_messages.put_back(conn, [message.id for message in taken[sent:]], now)
+        cell_messages.reschedule(conn, [message.id for message in taken[sent:]], now)
         failures = cells.failed(conn, cell.name, str(error), now)
     log.warning("cell unreachable", cell=cell.name, failures=failures, reason=str(error))
     return sent
@@ -96,7 +96,7 @@ def pass_on(compute: Compute, transport: CellTransport, to: tuple[Cell, datetime
             # The clock of the process may be ahead, and the message would not be due when its notification is heard.
             stored_at = compute.now(conn)
             expires_at = stored_at + timedelta(seconds=compute.cells.call_timeout)
-            cell_messages.put(conn, [cell.name], waiting, stored_at, expires_at)
+            cell_messages.store(conn, [cell.name], waiting, stored_at, expires_at)
 
 
 def delivery_of(message: Message, to: Cell) -> str:
@@ -117,7 +117,7 @@ def flush(compute: Compute, parents: Sequence[str], now: datetime) -> None:
     """Wait until all received messages are on disk, and record that these parents sent some."""
     with reading(compute.engine) as conn:
         if parents:
-            cells.seen(conn, parents, now)
+            cells.record_message(conn, parents, now)
         direct_sends.flush(conn)
 
 

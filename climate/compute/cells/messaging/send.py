@@ -95,7 +95,7 @@ def start_call(compute: Compute, target: str, method: str, kwargs: Mapping[str, 
     options = compute.cells
     if not options.enabled:
         raise CellError("Cells are not enabled; set CLIMATE_CELLS_ENABLE=true")
-    message = messages.targeted(options.name, target, method, kwargs, DOWN, options.max_hop_count).asked()
+    message = messages.targeted(options.name, target, method, kwargs, DOWN, options.max_hop_count).as_call()
     with compute.engine.begin() as conn:
         # After a crash of the database its caller gets an error, so a synchronous commit is not needed.
         direct_sends.unsynced(conn)
@@ -122,7 +122,7 @@ def _post(compute: Compute, conn: Connection, message: Message, seconds: float |
     now = compute.now(conn)
     expires_at = None if seconds is None else now + timedelta(seconds=seconds)
     waiting = Waiting(message.type, message.to_json(), message.uuid, message.repeats)
-    cell_messages.put(conn, [cell.name for cell in cells], waiting, now, expires_at)
+    cell_messages.store(conn, [cell.name for cell in cells], waiting, now, expires_at)
 
 
 def _post_here(compute: Compute, conn: Connection, message: Message) -> None:

@@ -152,7 +152,7 @@ def _associate_floating_ip(compute: Compute, server_id: str, args: Args, by: By)
     with compute.engine.begin() as conn:
         fixed = floating_ips.fixed(conn, project_id, server_id=server_id, address=args["fixed_address"])
         there = floating_ips.by_address(conn, args["address"], project_id)
-        floating_ips.associate(conn, there, fixed, compute.now(conn), compute.tell_network)
+        floating_ips.associate(conn, there, fixed, compute.now(conn), compute.network_notifier)
 
 
 def _disassociate_floating_ip(compute: Compute, server_id: str, args: Args, by: By) -> None:
@@ -161,7 +161,7 @@ def _disassociate_floating_ip(compute: Compute, server_id: str, args: Args, by: 
         there = floating_ips.by_address(conn, args["address"], project_id)
         if there.server_id != server_id:
             raise BadRequest(f"Floating IP {args['address']} is not associated with instance {server_id}.")
-        floating_ips.disassociate(conn, there, compute.now(conn), compute.tell_network)
+        floating_ips.disassociate(conn, there, compute.now(conn), compute.network_notifier)
 
 
 def _snapshot(compute: Compute, server_id: str, args: Args, by: By) -> str:
@@ -226,7 +226,7 @@ def find_flavor(conn: Connection, flavor_id: str, name: str) -> Flavor:
 
 def find_image(conn: Connection, project_id: str, image_id: str, name: str) -> str:
     """Return the id of the image of this cell with that id or name. Raise BadRequest if missing."""
-    if images.known(conn, [image_id]):
+    if images.existing(conn, [image_id]):
         return image_id
     result = images.listed(conn, ImageQuery(project_id=project_id, names=[name], statuses=[ACTIVE]))
     if not result:

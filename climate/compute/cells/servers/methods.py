@@ -182,7 +182,7 @@ def report_changes(compute: Compute, pipeline: Pipeline | None = None) -> int:
     if pipeline is None:
         return sync.report_changes(compute, teller(compute))
     handing = OutgoingMessages(pipeline)
-    count = sync.report_changes(pipeline.lazy, handing.tell)
+    count = sync.report_changes(pipeline.lazy, handing.store)
     handing.send()
     return count
 

@@ -135,11 +135,11 @@ def store(conn: Connection, cell: str, reports: Sequence[Report], order: Order, 
     its first report is ordered to delete it.
     """
     stored = servers.report(conn, cell, reports, now)
-    _look_after(conn, cell, [one["id"] for one in reports if one["id"] not in stored], order)
+    _process_new(conn, cell, [one["id"] for one in reports if one["id"] not in stored], order)
     return stored
 
 
-def _look_after(conn: Connection, cell: str, left: Sequence[str], order: Order) -> None:
+def _process_new(conn: Connection, cell: str, left: Sequence[str], order: Order) -> None:
     """Handle reported servers that were not stored; outdated reports are ignored."""
     if not left:
         return

@@ -45,15 +45,15 @@ def services_of(compute: Compute, host: str | None = None) -> Inventory[Service]
     """Return the compute services, at the top cell those of all cells; `host`: of that host only."""
     if not compute.cells.is_api:
         return Inventory(tuple(services.listed(compute, host)), {})
-    result = _asked(compute, SERVICES, _service)
+    result = _collected(compute, SERVICES, _service)
     return replace(result, items=tuple(one for one in result.items if host in (None, one.host)))
 
 
 def nodes_of(compute: Compute) -> Inventory[Node]:
     """Return the nodes, at the top cell those of all cells."""
     if not compute.cells.is_api:
-        return Inventory(tuple(pools.known_nodes(compute)), {})
-    return _asked(compute, NODES, _node)
+        return Inventory(tuple(pools.all_nodes(compute)), {})
+    return _collected(compute, NODES, _node)
 
 
 def servers_by_node(compute: Compute, nodes: Sequence[Node]) -> Mapping[str, Sequence[tuple[str, str]]]:
@@ -77,7 +77,7 @@ def _place(node: Node) -> tuple[str, str]:
     return path or "", report_fields.place_of(host, paths.split_item(node.name)[1])
 
 
-def _asked(compute: Compute, method: str, read: Callable[[str, Mapping[str, Any]], T]) -> Inventory[T]:
+def _collected(compute: Compute, method: str, read: Callable[[str, Mapping[str, Any]], T]) -> Inventory[T]:
     limit = min(PATIENCE, compute.cells.call_timeout)
     collected = collecting.collect(compute, method, {}, seconds=limit)
     matching = [one for path, given in sorted(collected.values().items()) for one in _read(path, given, read)]
@@ -168,7 +168,7 @@ def _service_get_all(context: CellContext, message: Message, kwargs: Mapping[str
 def _compute_node_get_all(
     context: CellContext, message: Message, kwargs: Mapping[str, object]
 ) -> list[dict[str, object]]:
-    return [_written(one, _NODE) for one in pools.known_nodes(context.compute)]
+    return [_written(one, _NODE) for one in pools.all_nodes(context.compute)]
 
 
 HANDLERS = Handlers(broadcast={SERVICES: _service_get_all, NODES: _compute_node_get_all})

@@ -114,13 +114,13 @@ def report(compute: Compute) -> None:
             send.post(compute, conn, (parent, UP), (UPDATE, details), 2 * REPORT_SECONDS)
 
 
-def ask_children(compute: Compute) -> None:
+def request_reports(compute: Compute) -> None:
     """Request a report from each child."""
     with compute.engine.begin() as conn:
         _request_reports(compute, conn, neighbours.around(conn).children)
 
 
-def ask_unreachable(compute: Compute) -> None:
+def request_missed_reports(compute: Compute) -> None:
     """Request a report from each child whose broker was unreachable at the last attempt.
 
     The messages that failed may have expired, or have arrived in spite of the failure. Without another message nobody

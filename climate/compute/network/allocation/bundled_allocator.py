@@ -16,7 +16,7 @@ from climate.compute.network.models import Network
 from climate.compute.store.networks import granted_fixed_ips as rows
 
 
-class BookAllocator:
+class BundledAllocator:
     """Allocator that grants addresses from the pools of networks."""
 
     def __init__(self, compute: Compute) -> None:
@@ -27,20 +27,20 @@ class BookAllocator:
         with self._compute.engine.begin() as conn:
             rows.alone(conn, allocation.id)
             network = networks.get(conn, allocation.network_id)
-            granted = rows.held(conn, allocation.id, allocation.network_id)
+            granted = rows.addresses_of(conn, allocation.id, allocation.network_id)
             left = [one for one in allocation.interfaces if one.server_id not in granted]
             exact = managers.of(network).address(network, allocation.vpn)
             for one in left:
                 if one.address is not None or exact is not None:
-                    granted |= self._hold_this(conn, allocation, network, (one, exact))
+                    granted |= self._hold_address(conn, allocation, network, (one, exact))
             macs = {one.server_id: one.mac for one in left if one.address is None and exact is None}
             if macs:
-                granted |= rows.hold(conn, allocation.id, network.id, macs, self._compute.now(conn))
+                granted |= rows.hold_free(conn, allocation.id, network.id, macs, self._compute.now(conn))
             if len(granted) < len(allocation.interfaces):
                 raise NoMoreAddresses(f"Zero fixed ips available on network {network.id}.", found=len(granted))
         return granted
 
-    def _hold_this(
+    def _hold_address(
         self, conn: Connection, allocation: Allocation, network: Network, whose: tuple[Interface, IPv4Address | None]
     ) -> Mapping[str, str]:
         """Reserve the requested address, else the one that such servers have. Return nothing if the latter is taken."""
@@ -54,7 +54,7 @@ class BookAllocator:
             "address": address,
             "reserved": address == str(exact),
         }
-        if rows.hold_this(conn, allocation.id, network.id, wanted, self._compute.now(conn)):
+        if rows.hold_address(conn, allocation.id, network.id, wanted, self._compute.now(conn)):
             return {one.server_id: address}
         if one.address is not None:
             raise BadRequest(f"Fixed IP address {address} is not free in network {network.id}.")
@@ -72,7 +72,7 @@ class BookAllocator:
         with self._compute.engine.begin() as conn:
             rows.alone(conn, allocation.id)
             servers = [one.server_id for one in allocation.interfaces]
-            rows.give_back(conn, allocation.id, allocation.network_id, servers, self._compute.now(conn))
+            rows.release(conn, allocation.id, allocation.network_id, servers, self._compute.now(conn))
 
     def deallocate_for_instance(self, released: Release, /) -> None:
         """Do nothing: the addresses were released in the database, and DHCP follows it."""

@@ -120,9 +120,9 @@ class RecordingNetwork:
     def release(self, link: Link, entry: Entry) -> None:
         self.fails("release")
         if link.network_id in self.serving:
-            self.tell(link.network_id, DhcpAction.RELEASED, entry)
+            self.simulate(link.network_id, DhcpAction.RELEASED, entry)
 
-    def tell(self, network_id: str, what: DhcpAction, entry: Entry) -> None:
+    def simulate(self, network_id: str, what: DhcpAction, entry: Entry) -> None:
         """Simulate an event of a DHCP client."""
         self._told += 1
         key = f"{self._told:012d}"

@@ -112,7 +112,7 @@ def _chain(name: str, lines: Sequence[str]) -> str:
     return f"    chain {name} {{\n{body}\n    }}\n"
 
 
-def put_up(plug: Plug) -> None:
+def install(plug: Plug) -> None:
     """Install the rules of an interface in this thread's network namespace."""
     commands.run(None, _FROM_TEXT, text=text(plug.name, plug.mac, plug.addresses, plug.ranges, plug.rules))
 

@@ -36,7 +36,7 @@ def ensure(ip: object, link: Link, mtu: int) -> Device:
     return netlink.device(ip, link.bridge)
 
 
-def known(ip: Any, link: Link) -> Device:
+def existing(ip: Any, link: Link) -> Device:
     """Return the existing bridge of a network. Raise NetworkError if it is missing."""
     result = netlink.device(ip, link.bridge)
     if not link.ours:
@@ -49,7 +49,7 @@ def attach(ip: Any, bridge: Device, interface: Device) -> None:
     """Add a host interface to a bridge, which takes over the global addresses and routes of the interface."""
     if interface.master not in (None, bridge.index):
         raise NetworkError(f"{interface.name} is already in a bridge other than {bridge.name}.")
-    if interface.master is None and (lent := netlink.lent(ip, interface.index)):
+    if interface.master is None and (lent := netlink.temporary_addresses(ip, interface.index)):
         # The DHCP client would renew the lease on an interface that hears nothing any more, and cut the host off.
         raise NetworkError(
             f"{interface.name} has the temporary address {lent[0]}, as from DHCP: give it a"
@@ -68,7 +68,7 @@ def attach(ip: Any, bridge: Device, interface: Device) -> None:
         netlink.at_once([*added, enslaved, *taken])
 
 
-def hold(ip: Any, bridge: Device, link: Link) -> None:
+def ensure_gateway(ip: Any, bridge: Device, link: Link) -> None:
     """Configure the gateway's addresses on a bridge; the IPv4 address becomes its first."""
     wanted = [gateway for gateway in (link.gateway, link.gateway_v6) if gateway is not None]
     stale = [gateway for gateway in gateways(bridge) if gateway not in wanted] if wanted else []
@@ -110,7 +110,7 @@ def remove(ip: object, network_id: str) -> None:
     """
     for bridge in _of(ip, network_id):
         let_go(ip, network_id)
-        _give_back(ip, bridge)
+        _restore(ip, bridge)
         netlink.delete(ip, bridge)
     for device in netlink.devices(ip).values():
         if device.ours and device.mark is None:
@@ -191,7 +191,7 @@ def _reordered(ip: object, index: int, held: Mapping[Interface, str | None], int
     ]
 
 
-def _give_back(ip: object, bridge: Device) -> None:
+def _restore(ip: object, bridge: Device) -> None:
     ports = [
         one for one in netlink.devices(ip).values() if one.master == bridge.index and not one.ours and not one.mark
     ]

@@ -45,7 +45,7 @@ def addresses(namespace: str | None) -> dict[Held, bool]:
     }
 
 
-def put(namespace: str | None, wanted: Iterable[Held]) -> None:
+def add_addresses(namespace: str | None, wanted: Iterable[Held]) -> None:
     """Add addresses to their interfaces and announce them.
 
     Raise NetworkError if an interface is missing, after all others were handled.

@@ -111,7 +111,7 @@ class Layer2:
         """Connect a guest's interface to its network, which was ensured before."""
 
         def plugged(ip: object) -> None:
-            bridge = bridges.known(ip, plug.link)
+            bridge = bridges.existing(ip, plug.link)
             vifs.plug(ip, plug, bridge, self._room(ip, plug.link))
 
         with self._alone():
@@ -152,7 +152,7 @@ class Layer2:
                 netlink.shape(ip, trunk, up=True)
                 port = self.segment.ensure(ip, link, trunk)
                 netlink.shape(ip, port, up=True, mtu=mtu, master=bridge.index)
-        bridges.hold(ip, bridge, link)
+        bridges.ensure_gateway(ip, bridge, link)
         return bridge
 
     def _room(self, ip: object, link: Link) -> int:

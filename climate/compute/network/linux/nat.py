@@ -122,7 +122,7 @@ def _apply(namespace: str | None, nat: Nat, before: Leads, write: Callable[[], N
     floating_addresses.take(namespace, gone)
     write()
     floating_addresses.cut(namespace, {one.address for one in gone | fresh} - {METADATA})
-    floating_addresses.put(namespace, fresh - (there.keys() - gone))
+    floating_addresses.add_addresses(namespace, fresh - (there.keys() - gone))
 
 
 def _clear(namespace: str | None, write: Callable[[], None]) -> None:

@@ -165,7 +165,7 @@ def addresses(ip: Any, index: int, version: int) -> dict[Interface, str | None]:
     return {_address(row): row.get_attr("IFA_BROADCAST") for row in lasting}
 
 
-def lent(ip: Any, index: int) -> list[str]:
+def temporary_addresses(ip: Any, index: int) -> list[str]:
     """Return the temporary IPv4 addresses of an interface, which a DHCP client renews."""
     rows = ip.get_addr(index=index, family=_FAMILIES[4])
     return [str(_address(row)) for row in rows if not row.get_attr("IFA_FLAGS") & _PERMANENT]

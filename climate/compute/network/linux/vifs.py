@@ -19,7 +19,7 @@ _TAP = "tun"
 def plug(ip: object, plug: Plug, bridge: Device, mtu: int) -> None:
     """Connect an interface to a bridge. It comes up last, after the anti-spoofing rules."""
     port = _standing(ip, plug) or _create_interface(ip, plug, mtu)
-    anti_spoofing.put_up(plug)
+    anti_spoofing.install(plug)
     netlink.shape(ip, port, up=plug.up, mtu=mtu, master=bridge.index)
     if plug.kind is Kind.VETH:
         netlink.inside(plug.netns, f"interface {plug.device} of {plug.netns}", lambda guest: _set_up(guest, plug, mtu))
@@ -28,7 +28,7 @@ def plug(ip: object, plug: Plug, bridge: Device, mtu: int) -> None:
 def guard(ip: object, plug: Plug) -> None:
     """Replace the rules of an interface, if it exists."""
     if netlink.find(ip, plug.name) is not None:
-        anti_spoofing.put_up(plug)
+        anti_spoofing.install(plug)
 
 
 def unplug(ip: object, name: str) -> None:

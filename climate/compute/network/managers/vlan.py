@@ -25,7 +25,7 @@ BOTTOM = 3
 """Reserved addresses at the beginning of a network: network, gateway and cloudpipe."""
 
 
-def kept(options: NetworkOptions) -> int:
+def reserved_count(options: NetworkOptions) -> int:
     """Return the number of addresses of a network that no pool assigns."""
     return BOTTOM + 1 + options.vpn_clients
 
@@ -38,8 +38,10 @@ def drafts(request: CreationRequest, options: NetworkOptions, cut: Sequence[IPv4
         raise BadRequest(f"{len(cut)} VLANs from {vlan} on are not all between 1 and {LAST_VLAN}")
     if port < 1 or len(cut) + port - 1 > LAST_PORT:
         raise BadRequest(f"{len(cut)} ports from {port} on are not all between 1 and {LAST_PORT}")
-    if kept(options) >= min(subnet.num_addresses for subnet in cut):
-        raise BadRequest(f"{kept(options)} addresses of each network are reserved, so none would be left for servers")
+    if reserved_count(options) >= min(subnet.num_addresses for subnet in cut):
+        raise BadRequest(
+            f"{reserved_count(options)} addresses of each network are reserved, so none would be left for servers"
+        )
     return [
         replace(
             request.draft(options, NAME, index, subnet),
@@ -66,7 +68,7 @@ def attached(conn: Connection, project_id: str) -> list[Network]:
         return own
     if rows.has_any(conn, project_id):
         raise BadRequest("The project's network is not served by any network host yet: try again soon.")
-    result = rows.give(conn, project_id)
+    result = rows.assign_vlan(conn, project_id)
     if result is None:
         raise NoMoreNetworks("No more networks: all belong to other projects, or no network host serves them yet.")
     return [result]

@@ -92,7 +92,7 @@ def create(compute: Compute, floating: NewFloating) -> Floating:
         else:
             made = floating_ips.allocate(conn, project_id, pool_id, now, address=floating.address, description=said)
         if fixed is not None:
-            floating_ips.associate(conn, made, fixed, now, compute.tell_network)
+            floating_ips.associate(conn, made, fixed, now, compute.network_notifier)
         return floating_ips.get(conn, made.id)
 
 
@@ -109,7 +109,7 @@ def change(compute: Compute, floating_id: str, project_id: str | None, floating:
         if fixed is None and floating.address is not None:
             fixed = _fixed(conn, PortAddress(_port(there), floating.address), there.project_id)
         if floating.is_moved or fixed is not None:
-            floating_ips.move(conn, there, fixed, compute.now(conn), compute.tell_network)
+            floating_ips.move(conn, there, fixed, compute.now(conn), compute.network_notifier)
         return floating_ips.get(conn, floating_id)
 
 
@@ -127,7 +127,7 @@ def associate(compute: Compute, floating_id: str, project_id: str | None, fixed_
     with compute.engine.begin() as conn:
         fixed = floating_ips.fixed(conn, project_id, address=fixed_address)
         there = floating_ips.get(conn, floating_id, project_id)
-        floating_ips.associate(conn, there, fixed, compute.now(conn), compute.tell_network)
+        floating_ips.associate(conn, there, fixed, compute.now(conn), compute.network_notifier)
     return there
 
 
@@ -135,7 +135,7 @@ def disassociate(compute: Compute, floating_id: str, project_id: str | None) -> 
     """Disassociate an address; return its earlier state. Raise NotFound, and the errors of `floating.disassociate`."""
     with compute.engine.begin() as conn:
         there = floating_ips.get(conn, floating_id, project_id)
-        floating_ips.disassociate(conn, there, compute.now(conn), compute.tell_network)
+        floating_ips.disassociate(conn, there, compute.now(conn), compute.network_notifier)
     return there
 
 
@@ -145,7 +145,7 @@ def release(compute: Compute, floating_id: str, project_id: str | None) -> Float
     """
     with compute.engine.begin() as conn:
         there = floating_ips.get(conn, floating_id, project_id)
-        floating_ips.release(conn, there, compute.now(conn), compute.tell_network)
+        floating_ips.release(conn, there, compute.now(conn), compute.network_notifier)
     return there
 
 

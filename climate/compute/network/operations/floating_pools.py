@@ -62,7 +62,7 @@ def _create_pool(conn: Connection, name: str, stretch: Stretch, fields: PoolFiel
     """Create a pool for the given network, else for the smallest network with all addresses and a free end."""
     floating_ips.counted(*stretch)
     cidr = fields.cidr or _around(*stretch)
-    return floating_ips.make_pool(conn, name, cidr, gateway=fields.gateway, interface=interface)
+    return floating_ips.create_pool(conn, name, cidr, gateway=fields.gateway, interface=interface)
 
 
 def _around(first: IPv4Address, last: IPv4Address) -> IPv4Network:

@@ -77,7 +77,7 @@ def rename(compute: Compute, network_id: str, project_id: str | None, label: str
             rows.set_columns(conn, network_id, {"label": label})
 
 
-def make_external(compute: Compute, network_id: str) -> None:
+def set_external(compute: Compute, network_id: str) -> None:
     """Make a network without a subnet external. Raise Conflict for another, or one with ports."""
     with compute.engine.begin() as conn:
         outline = outline_rows.get(conn, network_id)

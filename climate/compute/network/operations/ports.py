@@ -138,7 +138,7 @@ def _one(found: Sequence[Port], port_id: str) -> Port:
 
 def _check_groups(conn: Connection, project_id: str, groups: Sequence[str]) -> None:
     """Raise NotFound for a security group that the project does not have; the groups are kept until the end."""
-    known = {default_id(project_id), *security_groups.keep(conn, project_id, groups)}
+    known = {default_id(project_id), *security_groups.lock_shared(conn, project_id, groups)}
     unknown = next((group for group in groups if group not in known), None)
     if unknown is not None:
         raise NotFound(f"Security group {unknown} does not exist")

@@ -157,7 +157,7 @@ def add_to_server(compute: Compute, requester: Requester, wanted: str) -> None:
     def added(server: Server, group: SecurityGroup) -> list[str]:
         return [*groups_of(server.project_id, server.security_groups), group.id]
 
-    _give(compute, requester, wanted, added)
+    _add_to_server(compute, requester, wanted, added)
 
 
 def remove_from_server(compute: Compute, requester: Requester, wanted: str) -> None:
@@ -169,12 +169,12 @@ def remove_from_server(compute: Compute, requester: Requester, wanted: str) -> N
             raise NotFound(f"Security group {wanted[:80]} is not associated with the instance {server.id}.")
         return [one for one in there if one != group.id]
 
-    _give(compute, requester, wanted, removed)
+    _add_to_server(compute, requester, wanted, removed)
 
 
-def keep(conn: Connection, project_id: str, group_ids: Sequence[str]) -> list[str]:
+def lock_shared(conn: Connection, project_id: str, group_ids: Sequence[str]) -> list[str]:
     """Return those of these groups that a project has, kept until the transaction ends."""
-    return rows.keep(conn, project_id, group_ids)
+    return rows.lock_shared(conn, project_id, group_ids)
 
 
 def wake_peers(compute: Compute, groups: Iterable[str]) -> None:
@@ -184,7 +184,7 @@ def wake_peers(compute: Compute, groups: Iterable[str]) -> None:
     _wake(compute, touched)
 
 
-def _give(compute: Compute, requester: Requester, wanted: str, changed: Change) -> None:
+def _add_to_server(compute: Compute, requester: Requester, wanted: str, changed: Change) -> None:
     if compute.cells.is_api:
         raise BadRequest("Security groups of servers in cells cannot be changed at the top cell.")
     with compute.engine.begin() as conn:

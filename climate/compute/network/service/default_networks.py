@@ -41,7 +41,7 @@ def furnish(conn: Connection, compute: Compute) -> None:
 
 def _furnish_pool(conn: Connection, options: NetworkOptions, pool: IPv4Network) -> None:
     cidr = options.floating_cidr or pool
-    made_pool = floating_ips.make_pool(conn, options.floating_pool, cidr, interface=options.public_interface)
+    made_pool = floating_ips.create_pool(conn, options.floating_pool, cidr, interface=options.public_interface)
     floating_ips.add(conn, made_pool, pool[0], pool[-1], options.own)
 
 

@@ -57,7 +57,7 @@ def run_round(compute: Compute, *, thorough: bool = False) -> None:
     The caller must ensure that only one process of a host does this at a time. `thorough`: check the whole host even
     without known changes. A correctly served network then costs one cheap check. A beat without work is one statement.
     """
-    driver = compute.wires.on(compute.network_netns)
+    driver = compute.network_drivers.on(compute.network_netns)
     work = claiming.beat_and_look(compute)
     claimed = work.unserved and _is_claimed(compute)
     one_by_one.attempt(WORK, "DHCP events", partial(_note, compute, driver))
@@ -152,7 +152,7 @@ def _time_out(compute: Compute, conn: Connection) -> bool:
 
 def _serve(compute: Compute, driver: NetworkDriver, *, thorough: bool) -> str:
     """Reconcile the host with the database; return the first problem. A failure does not stop the other steps."""
-    wanted = _wanted(compute)
+    wanted = _desired_state(compute)
     # Translation comes first, because it separates the bridges of networks.
     reason = _tried("translation", lambda: driver.translate(_translation(compute, wanted)))
     trouble = [reason] if reason else []
@@ -167,7 +167,10 @@ def _serve(compute: Compute, driver: NetworkDriver, *, thorough: bool) -> str:
         if index % SERVED_BETWEEN_BEATS == 0:  # Heartbeats continue while a host with many networks serves them.
             claiming.beat(compute)
     steps: list[tuple[str, Callable[[], None]]] = [
-        ("stopping of networks of other hosts", partial(_leave, driver, {network.id for network in wanted.networks})),
+        (
+            "stopping of networks of other hosts",
+            partial(_stop_others, driver, {network.id for network in wanted.networks}),
+        ),
     ]
     if compute.network.force_release:
         # Only after DHCP was updated: an address is not free while DHCP may still assign it.
@@ -190,7 +193,7 @@ def _tried(what: str, step: Callable[[], None]) -> str | None:
     return next((f"{what}: {reason}" for reason in (*reasons, unexpected) if reason is not None), None)
 
 
-def _leave(driver: NetworkDriver, keep: Collection[str]) -> None:
+def _stop_others(driver: NetworkDriver, keep: Collection[str]) -> None:
     """Stop serving all other networks."""
     lost = sorted(driver.standing().served.difference(keep))
     trouble = [reason for one in lost if (reason := _tried(one, partial(driver.unserve, one)))]
@@ -198,7 +201,7 @@ def _leave(driver: NetworkDriver, keep: Collection[str]) -> None:
         raise NetworkError("; ".join(trouble))
 
 
-def _wanted(compute: Compute) -> DesiredState:
+def _desired_state(compute: Compute) -> DesiredState:
     host = compute.network_host
     with reading(compute.engine) as conn:
         own = rows.own(conn, host)

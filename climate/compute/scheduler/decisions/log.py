@@ -51,7 +51,7 @@ def took_out(hosts: Hosts, index: int, why: str) -> None:
         log.debug("%s %s", host(hosts, index), why)
 
 
-def left(hosts: Hosts, among: NDArray[Any]) -> list[tuple[str, str]]:
+def remaining(hosts: Hosts, among: NDArray[Any]) -> list[tuple[str, str]]:
     """Return the first (host, node) pairs of those rows, or under that mask, at debug level."""
     if not debugging():
         return []

@@ -48,7 +48,7 @@ def run(schedule: Schedule, hosts: Hosts, spec: Spec, asked: tuple[int, Rules], 
 def request_spec(spec: Spec, count: int) -> dict[str, object]:
     """Return a request as plain values. Sizes: MB."""
     return {
-        **record.asked(spec, count),
+        **record.request_fields(spec, count),
         "num_instances": count,
         "project_id": spec.project_id,
         "user_id": spec.user_id,

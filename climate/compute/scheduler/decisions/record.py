@@ -42,7 +42,7 @@ Weighed = tuple[list[float], list[float], float]
 """For one node: the raw value of each weigher, the same normalised to 0…1, and the total weight."""
 
 
-def asked(spec: Spec, count: int) -> dict[str, object]:
+def request_fields(spec: Spec, count: int) -> dict[str, object]:
     """Return the non-empty parts of a request."""
     wanted = {
         "flavor": spec.flavor.name if spec.flavor else None,
@@ -129,4 +129,4 @@ class Record:
 def begun(hosts: Hosts, spec: Spec, count: int, rules: Rules) -> Record:
     """Return an empty record of a request."""
     weighers = [{"name": rule.name, "multiplier": rule.multiplier(rules.options)} for rule in rules.weighers]
-    return Record(hosts, asked(spec, count), tuple(weighers))
+    return Record(hosts, request_fields(spec, count), tuple(weighers))

@@ -71,7 +71,7 @@ def _has(profile: Profile, extra: Mapping[str, str]) -> bool:
     return all(type(stats.get(key)) is type(value) and stats[key] == value for key, value in extra.items())
 
 
-def asked_by_query(hosts: Hosts, spec: Spec, options: Options) -> Mask:
+def satisfying_query(hosts: Hosts, spec: Spec, options: Options) -> Mask:
     """Return the nodes that satisfy the flavor and the hint `query`.
 
     The flavor's part is `["and", [">=", "$compute.host_memory_free", MB], [">=", "$compute.disk_available", GB]]`,
@@ -123,7 +123,7 @@ def _disk_limit(hosts: Hosts, spec: Spec, options: Options) -> Numbers:
 
 
 INSTANCE_TYPE = Filter("InstanceTypeFilter", large_enough, Again.ROW, _why_too_small, limit=("disk_gb", _disk_limit))
-JSON = Filter("JsonFilter", asked_by_query, Again.ROW, _why_not_asked, limit=("disk_gb", _disk_limit))
+JSON = Filter("JsonFilter", satisfying_query, Again.ROW, _why_not_asked, limit=("disk_gb", _disk_limit))
 
 HOST_FILTERS = {rule.name: rule for rule in (ALL_HOSTS, INSTANCE_TYPE, JSON)}
 """Default value of CLIMATE_SCHEDULER_HOST_FILTERS: filters that a request can name."""

@@ -81,9 +81,9 @@ class Priced:
         log.selected(hosts, index, weighed[2])
         hosts.consume(index, self.spec)
         self.spec = self.spec.joined_by(int(hosts.ids[index]))
-        self._look_again(index)
+        self._reprice(index)
 
-    def _look_again(self, index: int) -> None:
+    def _reprice(self, index: int) -> None:
         row, options = self.hosts.row(index), self.rules.options
         for rule in self.filters:
             if rule.changes(self.spec) and not rule.keep(row, self.spec, options)[0]:
@@ -103,7 +103,7 @@ class Priced:
         gone = decision_record.removed(self.hosts, self.spec, self.rules.options, rule, before & ~after)
         start, end = int(np.count_nonzero(before)), int(np.count_nonzero(after))
         log.returned(rule.name, end)
-        self.stages.append((rule.name, start, end, log.left(self.hosts, after)))
+        self.stages.append((rule.name, start, end, log.remaining(self.hosts, after)))
         return decision_record.stage(rule, start, end, gone)
 
     def sift(self) -> None:

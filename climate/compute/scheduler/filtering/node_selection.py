@@ -79,7 +79,7 @@ class Search:
             end = int(np.count_nonzero(mask))
             gone = self._gone(rule, before & ~mask) if end < start else []
             self.record.filters.append(decision_record.stage(rule, start, end, gone))
-            self._tell_of(rule, start, end, mask)
+            self._log_result(rule, start, end, mask)
             start = end
             if not end:
                 self.record.refused = rule.name
@@ -91,9 +91,9 @@ class Search:
         self.stages = []
         log.starting(count)
 
-    def _tell_of(self, rule: Filter, start: int, end: int, among: Places | Mask) -> None:
+    def _log_result(self, rule: Filter, start: int, end: int, among: Places | Mask) -> None:
         """Log the result of a filter."""
-        self.stages.append((rule.name, start, end, log.left(self.hosts, among)))
+        self.stages.append((rule.name, start, end, log.remaining(self.hosts, among)))
         log.returned(rule.name, end)
 
     def _considered(self) -> Mask:
@@ -123,7 +123,7 @@ class Search:
             start, stays = len(self.among), self._stays(rule, taken)
             if stays is not None:
                 self._drop(rule, stays)
-            self._tell_of(rule, start, len(self.among), self.among)
+            self._log_result(rule, start, len(self.among), self.among)
             if not len(self.among):
                 self.record.refused = rule.name
                 return False

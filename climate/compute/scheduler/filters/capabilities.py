@@ -17,7 +17,7 @@ from climate.compute.scheduler.scheduler_parts import Again, Filter, Options
 SCOPE = "capabilities"
 
 
-def _asked(spec: Spec) -> list[tuple[Path, str]]:
+def _capability_specs(spec: Spec) -> list[tuple[Path, str]]:
     """Return the flavor's extra specs about capabilities, as paths."""
     result = []
     for key, wanted in (spec.flavor.extra_specs if spec.flavor else {}).items():
@@ -34,7 +34,7 @@ def _is_mark(spec: Spec, key: str) -> bool:
 def capable(hosts: Hosts, spec: Spec, options: Options) -> Mask:
     """Return the nodes with a matching attribute or driver statistic for each extra spec about capabilities."""
     mask = everywhere(hosts)
-    for path, wanted in _asked(spec):
+    for path, wanted in _capability_specs(spec):
         mask &= _met(hosts, path, wanted)
     return mask
 
@@ -45,7 +45,7 @@ def _met(hosts: Hosts, path: Path, wanted: str) -> Mask:
 
 def _capable_why(hosts: Hosts, spec: Spec, options: Options, index: int) -> str:
     row = hosts.row(index)
-    unmet = [f"{':'.join(path)} {wanted}" for path, wanted in _asked(spec) if not _met(row, path, wanted)[0]]
+    unmet = [f"{':'.join(path)} {wanted}" for path, wanted in _capability_specs(spec) if not _met(row, path, wanted)[0]]
     return f"fails extra_specs requirements: {', '.join(unmet)}."
 
 

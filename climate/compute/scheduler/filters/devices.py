@@ -49,12 +49,12 @@ def _why_no_cells(hosts: Hosts, spec: Spec, options: Options, index: int) -> str
 def devices_free(hosts: Hosts, spec: Spec, options: Options) -> Mask:
     """Return the nodes with enough free PCI devices of each requested kind."""
     mask = everywhere(hosts)
-    for product, count in wanted(spec, options).items():
+    for product, count in requested_devices(spec, options).items():
         mask &= _free(hosts, spec, options, product) >= count
     return mask
 
 
-def wanted(spec: Spec, options: Options) -> Mapping[Product, int]:
+def requested_devices(spec: Spec, options: Options) -> Mapping[Product, int]:
     """Return the devices of the flavor's aliases. Raise BadRequest for an undefined alias."""
     known = dict(options.pci_aliases)
     devices = demanded(spec).devices
@@ -96,7 +96,7 @@ def _why_no_devices(hosts: Hosts, spec: Spec, options: Options, index: int) -> s
     row = hosts.row(index)
     counts = [
         f"{_free(row, spec, options, product)[0]:g} of {count} PCI devices {':'.join(product)}"
-        for product, count in wanted(spec, options).items()
+        for product, count in requested_devices(spec, options).items()
     ]
     return f"has {', '.join(counts)} free."
 
@@ -107,7 +107,7 @@ def _there(spec: Spec, node_id: int) -> Iterable[Demand]:
 
 def trusted(hosts: Hosts, spec: Spec, options: Options) -> Mask:
     """Return the nodes whose service has the flavor's trust level."""
-    level = attestation.wanted(spec.flavor)
+    level = attestation.required_level(spec.flavor)
     if level is None:
         return everywhere(hosts)
     fits = (spec.trust.get(host, attestation.UNKNOWN) == level for host in hosts.service_hosts)
@@ -116,11 +116,11 @@ def trusted(hosts: Hosts, spec: Spec, options: Options) -> Mask:
 
 def _why_not_trusted(hosts: Hosts, spec: Spec, options: Options, index: int) -> str:
     trust = spec.trust.get(hosts.service_hosts[index], attestation.UNKNOWN)
-    return f"is {trust} by the attestation service; {attestation.wanted(spec.flavor)} is asked for."
+    return f"is {trust} by the attestation service; {attestation.required_level(spec.flavor)} is asked for."
 
 
 TRUSTED = Filter(
-    "TrustedFilter", trusted, why=_why_not_trusted, check=lambda hosts, spec: attestation.wanted(spec.flavor)
+    "TrustedFilter", trusted, why=_why_not_trusted, check=lambda hosts, spec: attestation.required_level(spec.flavor)
 )
 
 

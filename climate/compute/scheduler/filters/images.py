@@ -46,7 +46,7 @@ _HYPERVISOR = 1
 VERSION = ("hypervisor_version_requires", "img_hv_requested_version")
 
 
-def _asked(image: Mapping[str, object], names: tuple[str, ...]) -> str | None:
+def _property(image: Mapping[str, object], names: tuple[str, ...]) -> str | None:
     return next((str(image[name]) for name in names if image.get(name)), None)
 
 
@@ -69,16 +69,16 @@ class ImageRequirements:
         return any(self.words) or self.version is not None
 
 
-def wanted(hosts: Hosts, spec: Spec) -> ImageRequirements:
+def requirements(hosts: Hosts, spec: Spec) -> ImageRequirements:
     """Return the requirements of the image. Raise BadRequest for values unknown to climate and all nodes."""
     result: list[str | None] = []
     for index, (what, names, known) in enumerate(KINDS):
-        text = _asked(spec.image, names)
+        text = _property(spec.image, names)
         word = None if text is None else canonical(what, text)
         if word and word not in known and word not in _offered(hosts, index, what):
             raise BadRequest(f"The image requires the unknown {what} {text!r}.")
         result.append(word)
-    version = _asked(spec.image, VERSION)
+    version = _property(spec.image, VERSION)
     return ImageRequirements(tuple(result), version, hypervisor_version.parse(version) if version else ())
 
 
@@ -90,7 +90,7 @@ def _offered(hosts: Hosts, index: int, what: str) -> set[str]:
 
 def image_fits(hosts: Hosts, spec: Spec, options: Options) -> Mask:
     """Return the nodes that support the image's architecture, hypervisor, mode and hypervisor version."""
-    asked = wanted(hosts, spec)
+    asked = requirements(hosts, spec)
     if not asked:
         return everywhere(hosts)
 
@@ -125,7 +125,7 @@ IMAGE_PROPERTIES = Filter(
     "ImagePropertiesFilter",
     image_fits,
     why=lambda *_: "does not support the properties requested in the image.",
-    check=wanted,
+    check=requirements,
 )
 ISOLATED_HOSTS = Filter(
     "IsolatedHostsFilter", isolated, why=lambda *_: "is isolated and the image is not, or the reverse."

@@ -101,7 +101,7 @@ def remove(compute: Compute, requester: Requester, address: str) -> None:
     """
 
     def release(conn: Connection, server: Server) -> None:
-        fixed.remove(conn, server.id, address, compute.now(conn), compute.tell_network)
+        fixed.remove(conn, server.id, address, compute.now(conn), compute.network_notifier)
 
     change(compute, requester, release)
 
@@ -138,7 +138,7 @@ def unplug(compute: Compute, requester: Requester, vif_id: str) -> None:
         floating_ips.fixed(conn, server.project_id, port_id=vif_id)
         network_hosts.call(conn, floating_rows.let_go(conn, server.id, now, vif_id))
         for address in there.addresses:
-            fixed.remove(conn, server.id, str(address), now, compute.tell_network, vif_id=vif_id)
+            fixed.remove(conn, server.id, str(address), now, compute.network_notifier, vif_id=vif_id)
 
     change(compute, requester, detach)
 

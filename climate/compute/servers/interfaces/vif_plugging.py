@@ -52,7 +52,7 @@ class Networking(Protocol):
         """Return the database."""
 
     @property
-    def wires(self) -> DriverCache:
+    def network_drivers(self) -> DriverCache:
         """Return the network drivers of this machine."""
 
     @property
@@ -186,17 +186,17 @@ def sweep(compute: Compute) -> None:
 
 def sweep_hosts(compute: Networking, nodes: Mapping[str, str | None]) -> None:
     """Remove what `sweep` removes from these hosts: node or member of a cluster -> namespace. Raises NetworkError."""
-    there = {host: compute.wires.on(host).standing() for host in set(nodes.values())}
+    there = {host: compute.network_drivers.on(host).standing() for host in set(nodes.values())}
     spaces = [match[1] for name in netns.names() if (match := _NETNS.fullmatch(name))]
     with reading(compute.engine) as conn:
         vifs = _vifs_with_plugs(conn, there.values())
         gone = _deleted_networks(conn, there.values())
-        strays = sorted(set(spaces) - servers.known(conn, spaces)) if there and spaces else []
+        strays = sorted(set(spaces) - servers.existing(conn, spaces)) if there and spaces else []
 
     def clear(host: str | None) -> None:
         # Interfaces of nodes of another service on the same host are skipped.
         kept = {interface_name(vif) for vif, node in vifs if node is not None and nodes.get(node, host) == host}
-        driver, standing = compute.wires.on(host), there[host]
+        driver, standing = compute.network_drivers.on(host), there[host]
         unused = standing.networks - standing.served - gone
         steps = _clearing(driver, standing.plugs - kept, strays, standing.networks & gone)
         _all_of([*steps, *((network_id, partial(driver.spare, network_id)) for network_id in sorted(unused))])
@@ -235,8 +235,10 @@ def lacking(compute: Compute) -> set[str]:
         return set()
     with reading(compute.engine) as conn:
         vifs = fixed_ips.vifs_on(conn, compute.service_host)
-    hosts = {host for host in {*nodes.values(), *members.values()} if compute.wires.on(host).trouble() is None}
-    there = {host: compute.wires.on(host).standing().plugs for host in hosts}
+    hosts = {
+        host for host in {*nodes.values(), *members.values()} if compute.network_drivers.on(host).trouble() is None
+    }
+    there = {host: compute.network_drivers.on(host).standing().plugs for host in hosts}
     result = set[str]()
     for vif_id, server_id, node in vifs:
         known, key = (members, server_id) if server_id in members else (nodes, node)
@@ -270,7 +272,7 @@ def _hosts_of_member_servers(compute: Compute) -> Mapping[str, str | None]:
 
 def _socket(compute: Compute, node: str) -> Socket:
     host = compute.driver.host_netns(node)
-    return Socket(compute.wires.on(host), host, compute.driver.wiring(node))
+    return Socket(compute.network_drivers.on(host), host, compute.driver.wiring(node))
 
 
 def _plug(compute: Networking, socket: Socket, vif: Vif, *, up: bool) -> Plug:
@@ -311,7 +313,7 @@ def _address_v6(compute: Networking, vif: Vif) -> IPv6Address | None:
 
 def _injected(compute: Networking, vifs: Sequence[Vif]) -> str | None:
     """Return the network configuration file for a guest without DHCP; None if nothing is injected."""
-    cards = [_card(compute, vif) for vif in vifs if _is_injected(vif)]
+    cards = [_guest_interface(compute, vif) for vif in vifs if _is_injected(vif)]
     return rendered.interfaces(cards) if cards else None
 
 
@@ -319,7 +321,7 @@ def _is_injected(vif: Vif) -> bool:
     return vif.network.injected and bool(vif.addresses) and not managers.of(vif.network).DHCP
 
 
-def _card(compute: Networking, vif: Vif) -> GuestInterface:
+def _guest_interface(compute: Networking, vif: Vif) -> GuestInterface:
     network, made = vif.network, _address_v6(compute, vif)
     length = None if network.cidr_v6 is None else network.cidr_v6.prefixlen
     return GuestInterface(

@@ -148,7 +148,7 @@ def _resize(work: Work) -> None:
 
 def _revert(work: Work) -> None:
     """Revert to the old size, or from the destination of a migration to the source."""
-    if migration_steps.leave_again(work):
+    if migration_steps.leave_destination(work):
         return
     _resize(work)
     if work.server.migration_id is not None and work.server.before == SHUTOFF:

@@ -48,7 +48,7 @@ def renewed_claim(compute: Compute, server_id: str, worker: str) -> Iterator[Che
 def renew(compute: Compute, server_id: str, worker: str) -> bool:
     """Renew the claim; False if this worker has lost it."""
     with compute.engine.begin() as conn:
-        return reschedule.hold(conn, server_id, worker, compute.now(conn), CLAIM_SECONDS) is not None
+        return reschedule.renew_claim(conn, server_id, worker, compute.now(conn), CLAIM_SECONDS) is not None
 
 
 def _beat(compute: Compute, server_id: str, worker: str, done: threading.Event) -> None:

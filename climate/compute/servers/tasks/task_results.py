@@ -136,8 +136,8 @@ def gone(compute: Compute, server: Server) -> bool:
     return True
 
 
-def _give_up_image(conn: Connection, server: Server, now: datetime) -> None:
-    image_data.give_up(conn, server.task_image or "", now)
+def _record_image_failure(conn: Connection, server: Server, now: datetime) -> None:
+    image_data.record_failure(conn, server.task_image or "", now)
 
 
 def _offloaded(conn: Connection, server: Server, now: datetime) -> None:
@@ -187,8 +187,8 @@ _DONE: Mapping[str, Change] = {
     EVACUATE: migration_steps.evacuated,
 }
 _FAILED: Mapping[str, Change] = {
-    SNAPSHOT: _give_up_image,
-    SHELVE: _give_up_image,
+    SNAPSHOT: _record_image_failure,
+    SHELVE: _record_image_failure,
     UNSHELVE: _still_shelved,
     RESIZE: _as_before,
     REVERT: _not_reverted,

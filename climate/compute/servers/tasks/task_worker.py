@@ -29,7 +29,7 @@ WAIT_SECONDS, AGAIN_SECONDS = 2.0, 5.0
 """Seconds until an unclaimed task causes another wake-up, and between further ones."""
 
 
-def carry_out(compute: Compute, server_id: str) -> None:
+def run_task(compute: Compute, server_id: str) -> None:
     """Carry out the task of a server, unless it is claimed; nothing if there is none.
 
     A wake-up carries the server's id only: the node is read from the row. A wake-up at a service that does not have
@@ -40,7 +40,7 @@ def carry_out(compute: Compute, server_id: str) -> None:
         claimed = wishes.claim(conn, server_id, compute.service_host, worker, compute.now(conn), CLAIM_SECONDS)
     if not claimed:
         departed_servers.clear(compute, server_id)
-        member_service.carry_out(compute, server_id)
+        member_service.execute_order(compute, server_id)
         _renew_filters(compute, server_id)
         return
     with task_heartbeat.renewed_claim(compute, server_id, worker) as check:

@@ -85,7 +85,7 @@ def named(conn: Connection, names: Sequence[str]) -> list[Row]:
     return [_row(row) for row in conn.execute(_ROWS.where(in_array(cells.c.name, names))).mappings()]
 
 
-def keep(conn: Connection, name: str) -> bool:
+def lock_shared(conn: Connection, name: str) -> bool:
     """Prevent the deletion of a neighbour until the transaction ends; False if it does not exist."""
     row = select(cells.c.name).where(cells.c.name == name)
     return conn.scalar(row.with_for_update(read=True, key_share=True)) is not None
@@ -135,7 +135,7 @@ def store_report(
     return conn.execute(statement.values(**parts, last_seen=now, reported_at=reported_at)).rowcount > 0
 
 
-def seen(conn: Connection, names: Sequence[str], now: datetime) -> None:
+def record_message(conn: Connection, names: Sequence[str], now: datetime) -> None:
     """Record a message from these parents; a child proves that it is alive by its reports."""
     conn.execute(_SEEN, {"names": list(names), "now": now, "before": now - timedelta(seconds=1)})
 

@@ -160,7 +160,7 @@ def notify(conn: Connection, payload: str) -> None:
     conn.execute(select(func.pg_notify(CHANNEL, payload)))
 
 
-def put(
+def store(
     conn: Connection, cells: Sequence[str], message: Waiting, now: datetime, expires_at: datetime | None = None
 ) -> None:
     """Store a message for each of these neighbours; it is sent after the commit."""
@@ -187,7 +187,7 @@ def take(conn: Connection, cell: str, now: datetime, limit: int) -> list[Sent]:
     return sorted((Sent(*row) for row in rows), key=lambda sent: sent.id)
 
 
-def put_back(conn: Connection, ids: Sequence[int], now: datetime) -> None:
+def reschedule(conn: Connection, ids: Sequence[int], now: datetime) -> None:
     """Make messages due again that could not be sent."""
     tries = func.greatest(0, outbox.c.tries - 1)
     conn.execute(update(outbox).where(in_array(outbox.c.id, ids)).values(due_at=now, tries=tries))

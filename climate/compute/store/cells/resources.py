@@ -89,7 +89,7 @@ def labelled(conn: Connection, wanted: Sequence[str]) -> dict[str, str]:
     return {row.label: row.id for row in conn.execute(query)}
 
 
-def known_servers(conn: Connection, ids: Sequence[str]) -> list[str]:
+def existing_servers(conn: Connection, ids: Sequence[str]) -> list[str]:
     """Return those of these servers that are in this cell."""
     own = tables.servers.c.id
     return list(conn.scalars(select(own).where(in_array(cast(own, Text), ids))))

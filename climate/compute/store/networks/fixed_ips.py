@@ -190,7 +190,7 @@ class Waiting:
     changed_at: datetime
 
 
-def make_vifs(conn: Connection, vifs: Sequence[NewVif]) -> set[str]:
+def insert_vifs(conn: Connection, vifs: Sequence[NewVif]) -> set[str]:
     """Insert interfaces; return the ids of those whose MAC was unused."""
     ids, macs, networks, servers, places = (list(column) for column in zip(*vifs, strict=True))
     given = {"ids": ids, "macs": macs, "networks": networks, "servers": servers, "places": places}
@@ -211,7 +211,7 @@ def take_this(
     return conn.execute(_TAKE_THIS, given).first() is not None
 
 
-def give_up(
+def deallocate(
     conn: Connection, server_id: str, now: datetime, *, vif_id: str | None = None, address: str | None = None
 ) -> list[DeallocatedAddress]:
     """Deallocate a server's addresses and delete its interfaces without any; return the deallocated ones.

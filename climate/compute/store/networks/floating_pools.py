@@ -73,7 +73,7 @@ def ranges(conn: Connection) -> dict[str, list[tuple[str, str]]]:
     return result
 
 
-def make_pool(conn: Connection, name: str, cidr: str, wanted: Mapping[str, str | None]) -> str | None:
+def create_pool(conn: Connection, name: str, cidr: str, wanted: Mapping[str, str | None]) -> str | None:
     """Create a pool without addresses; return its id, or None if the name or range is taken.
 
     `wanted`: optionally id, gateway, interface.

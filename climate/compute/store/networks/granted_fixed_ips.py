@@ -46,19 +46,21 @@ def alone(conn: Connection, grant_id: str) -> None:
     conn.execute(_ALONE, {"grant_id": grant_id})
 
 
-def held(conn: Connection, grant_id: str, network_id: str) -> dict[str, str]:
+def addresses_of(conn: Connection, grant_id: str, network_id: str) -> dict[str, str]:
     """Return the addresses that a grant holds in a network: server id -> address."""
     query = select(addresses.c.server_id, func.host(addresses.c.address)).where(_is_held(grant_id, network_id))
     return _pairs(conn.execute(query))
 
 
-def hold(conn: Connection, grant_id: str, network_id: str, macs: Mapping[str, str], now: datetime) -> dict[str, str]:
+def hold_free(
+    conn: Connection, grant_id: str, network_id: str, macs: Mapping[str, str], now: datetime
+) -> dict[str, str]:
     """Hold a free address for each server, by its id and its future MAC; return those held, perhaps fewer."""
     given = {"grant_id": grant_id, "network_id": network_id, "now": now, "count": len(macs)}
     return _pairs(conn.execute(_HOLD, {**given, "server_ids": list(macs), "macs": list(macs.values())}))
 
 
-def hold_this(
+def hold_address(
     conn: Connection, grant_id: str, network_id: str, wanted: Mapping[str, str | bool], now: datetime
 ) -> bool:
     """Hold this address; False if it is taken. `wanted`: server_id, mac, address, reserved."""
@@ -73,10 +75,10 @@ def hold_this(
     return conn.execute(statement).first() is not None
 
 
-def give_back(conn: Connection, grant_id: str, network_id: str, server_ids: Sequence[str], now: datetime) -> None:
+def release(conn: Connection, grant_id: str, network_id: str, server_ids: Sequence[str], now: datetime) -> None:
     """Free the addresses that a grant still holds for these servers; recorded ones are kept."""
-    held = update(addresses).where(_is_held(grant_id, network_id), in_array(addresses.c.server_id, server_ids))
-    conn.execute(held.values(server_id=None, grant_id=None, changed_at=now))
+    addresses_of = update(addresses).where(_is_held(grant_id, network_id), in_array(addresses.c.server_id, server_ids))
+    conn.execute(addresses_of.values(server_id=None, grant_id=None, changed_at=now))
 
 
 def record(

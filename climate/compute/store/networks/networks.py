@@ -134,12 +134,12 @@ def lock(conn: Connection, network_id: str) -> None:
     conn.execute(select(networks.c.id).where(cast(networks.c.id, Text) == network_id).with_for_update())
 
 
-def keep(conn: Connection, ids: Sequence[str]) -> None:
+def lock_shared(conn: Connection, ids: Sequence[str]) -> None:
     """Protect networks from changes during the allocation of interfaces."""
     conn.execute(_KEEP, {"ids": list(ids)})
 
 
-def give(conn: Connection, project_id: str, *, more: bool = False) -> Network | None:
+def assign_vlan(conn: Connection, project_id: str, *, more: bool = False) -> Network | None:
     """Assign the lowest VLAN that has a host and no project; None if there is none.
 
     A project that was assigned a network meanwhile keeps that one, unless it is to have `more`.

@@ -162,7 +162,7 @@ def filtered(conn: Connection, service_host: str) -> list[str]:
     return list(conn.scalars(_FILTERED, {"host": service_host}))
 
 
-def keep(conn: Connection, project_id: str, group_ids: Sequence[str]) -> list[str]:
+def lock_shared(conn: Connection, project_id: str, group_ids: Sequence[str]) -> list[str]:
     """Return those of these groups that a project has, kept until the transaction ends."""
     query = select(group_rows.c.id).where(of_ids(group_ids), of_project(project_id)).order_by(group_rows.c.id)
     return list(conn.scalars(query.with_for_update(read=True, key_share=True)))

@@ -114,7 +114,7 @@ def zoned_otherwise(conn: Connection, aggregate_id: int, ids: Sequence[int], zon
     return None if row is None else (row[0], row[1], row[2])
 
 
-def lent_from_outside(conn: Connection, pools: Sequence[str]) -> frozenset[str]:
+def foreign_pools(conn: Connection, pools: Sequence[str]) -> frozenset[str]:
     """Return those of these pools that are not lent under a token of this deployment."""
     query = select(aggregates.c.name).where(in_array(aggregates.c.name, pools), aggregates.c.fence == 0)
     return frozenset(conn.scalars(query))
@@ -143,17 +143,17 @@ def join(conn: Connection, aggregate: Aggregate, kind: str, ids: Sequence[int]) 
         rows = select(literal(aggregate.id), func.unnest(literal(list(ids), ARRAY(Integer))))
         conn.execute(insert_into(aggregate_nodes).from_select(["aggregate_id", "node_id"], rows))
     else:
-        _put(conn, aggregate.name, ids)
+        _move(conn, aggregate.name, ids)
     _touch(conn, aggregate)
 
 
-def leave(conn: Connection, aggregate: Aggregate, ids: Sequence[int]) -> None:
+def remove_nodes(conn: Connection, aggregate: Aggregate, ids: Sequence[int]) -> None:
     """Remove locked nodes from an aggregate."""
     if aggregate.kind == ORDINARY:
         own = aggregate_nodes.c
         conn.execute(delete_from(aggregate_nodes).where(own.aggregate_id == aggregate.id, in_array(own.node_id, ids)))
     else:
-        _put(conn, None, ids)
+        _move(conn, None, ids)
     _touch(conn, aggregate)
 
 
@@ -163,7 +163,7 @@ def rewrite(conn: Connection, ids: Sequence[int]) -> None:
     conn.execute(update(nodes).where(in_array(nodes.c.id, ids)).values(pool=nodes.c.pool))
 
 
-def _put(conn: Connection, pool: str | None, ids: Sequence[int]) -> None:
+def _move(conn: Connection, pool: str | None, ids: Sequence[int]) -> None:
     """Move nodes into a pool, or into none."""
     conn.execute(update(nodes).where(in_array(nodes.c.id, ids)).values(pool=pool, outside=pool is not None))
 

@@ -77,7 +77,7 @@ class NodesSeen:
     enabled: bool | None
 
 
-def seen(conn: Connection, service_host: str) -> NodesSeen:
+def present_state(conn: Connection, service_host: str) -> NodesSeen:
     """Return the present state of a compute service and its nodes."""
     return NodesSeen(*conn.execute(_SEEN, {"host": service_host}).one())
 

@@ -194,7 +194,7 @@ def lock(conn: Connection, service_id: int) -> str | None:
     return conn.scalar(select(services.c.host).where(services.c.id == service_id).with_for_update())
 
 
-def held(conn: Connection, host: str) -> tuple[int, int]:
+def lock_capacity(conn: Connection, host: str) -> tuple[int, int]:
     """Return (servers, nodes in pools) of a service, and lock its nodes."""
     own = select(nodes.c.id).where(nodes.c.service_host == host).order_by(nodes.c.name, nodes.c.id)
     conn.execute(own.with_for_update())

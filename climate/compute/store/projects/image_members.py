@@ -19,7 +19,7 @@ def _is(image_id: str, project_id: str) -> ColumnElement[bool]:
 
 def is_seen(conn: Connection, image: Image, project_id: str, statuses: Sequence[str] | None = None) -> bool:
     """Return whether a project sees an image: its own, one for everybody, or one shared with it in any such status."""
-    if image.seen_by(project_id):
+    if image.is_visible_to(project_id):
         return True
     if image.visibility != SHARED:
         return False

@@ -161,7 +161,7 @@ def named(conn: Connection, name: str) -> list[Image]:
     return [image for row in rows if (image := _image(row)) is not None]
 
 
-def known(conn: Connection, ids: Sequence[str]) -> set[str]:
+def existing(conn: Connection, ids: Sequence[str]) -> set[str]:
     """Return those of these texts that are ids of images."""
     return set(conn.scalars(select(images.c.id).where(in_array(cast(images.c.id, Text), ids))))
 

@@ -146,12 +146,12 @@ def ids_of_servers(conn: Connection, server_ids: Sequence[str]) -> dict[str, lis
     return result
 
 
-def keep(conn: Connection, pool: str) -> None:
+def retain(conn: Connection, pool: str) -> None:
     """Keep the volumes of a reservation for their project."""
     _change(conn, volumes.c.pool == pool, ~volumes.c.kept, kept=True)
 
 
-def give(conn: Connection, volume_id: str, server_id: str, device: int) -> None:
+def begin_attachment(conn: Connection, volume_id: str, server_id: str, device: int) -> None:
     """Record that a volume is being attached to a server as one of its devices."""
     _change(conn, volumes.c.id == volume_id, server_id=server_id, device=device, wish=ATTACH)
 

@@ -130,7 +130,7 @@ class Authority:
     sealed_server_key: str = field(repr=False)
 
 
-def keep_authority(conn: Connection, made: Authority) -> Authority:
+def insert_authority(conn: Connection, made: Authority) -> Authority:
     """Insert the authority of a project unless it has one; return the stored one."""
     given = {name: getattr(made, name) for name in Authority.__slots__}
     conn.execute(_KEEP_AUTHORITY, given)

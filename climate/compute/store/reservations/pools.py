@@ -82,7 +82,7 @@ def _lock_nodes(conn: Connection, condition: ColumnElement[bool]) -> list[Held]:
     return [Held(*row) for row in conn.execute(query.with_for_update(key_share=True))]
 
 
-def put(conn: Connection, node_id: int, pool: str | None, token: int = 0) -> None:
+def move(conn: Connection, node_id: int, pool: str | None, token: int = 0) -> None:
     """Move a locked node into a pool or into none; its token never decreases."""
     values = {"pool": pool, "outside": False, "fence": func.greatest(nodes.c.fence, token)}
     conn.execute(update(nodes).where(nodes.c.id == node_id).values(values))
@@ -95,7 +95,7 @@ def ensure(conn: Connection, pool: str) -> bool:
     return conn.scalar(kind.with_for_update(read=True, key_share=True)) == POOL
 
 
-def keep_lent(conn: Connection, pool: str) -> bool:
+def lock_lent(conn: Connection, pool: str) -> bool:
     """Keep a lent pool until the transaction ends; False if it does not exist."""
     this = (aggregates.c.name == pool, aggregates.c.metadata.has_key(OWNER), aggregates.c.fence > 0)
     return conn.execute(select(aggregates.c.kind).where(*this).with_for_update(key_share=True)).first() is not None

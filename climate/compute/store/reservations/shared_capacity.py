@@ -92,7 +92,7 @@ def write(conn: Connection, pool: str, projects: Sequence[str], group_id: str | 
     return conn.execute(statement.returning(grants.c.pool)).first() is not None
 
 
-def put(conn: Connection, pool: str, slots: Mapping[int, int]) -> None:
+def replace_slots(conn: Connection, pool: str, slots: Mapping[int, int]) -> None:
     """Replace the slots of a grant, by node; all nodes that gain or lose slots must be locked."""
     conn.execute(_SLOTS, {"pool": pool, "ids": list(slots), "slots": list(slots.values())})
 

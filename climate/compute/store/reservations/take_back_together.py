@@ -59,7 +59,7 @@ _TAKE_BACK = text("""
 """)
 
 
-def keep(conn: Connection, names: Collection[str]) -> frozenset[str]:
+def lock_unlocked(conn: Connection, names: Collection[str]) -> frozenset[str]:
     """Keep the unlocked ones of these pools until the transaction ends; return them."""
     return frozenset(conn.scalars(_KEEP, {"names": sorted(names), "kind": POOL})) if names else frozenset()
 

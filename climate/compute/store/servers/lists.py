@@ -127,13 +127,13 @@ def listed(conn: Connection, listing: Listing, source: Source = HERE) -> list[Se
     statement = _statement(listing, source, wanted)
     given = {**listing.wanted, "marker": listing.marker, "limit": listing.limit}
     try:
-        _try_patterns(conn, [str(wanted[key]) for key in PATTERNS if key in wanted])
+        _check_patterns(conn, [str(wanted[key]) for key in PATTERNS if key in wanted])
         return [source.read(row) for row in conn.execute(statement, given).mappings()]
     except DBAPIError as error:
         raise _unusable(error) from None
 
 
-def _try_patterns(conn: Connection, patterns: Sequence[str]) -> None:
+def _check_patterns(conn: Connection, patterns: Sequence[str]) -> None:
     """Check that patterns are valid even if no server is compared, and that none keeps the database busy."""
     for pattern in patterns:
         if not set(pattern) <= _PLAIN:

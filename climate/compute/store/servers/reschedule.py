@@ -7,7 +7,7 @@ from sqlalchemy import Connection, func, update
 from climate.compute.store.tables.servers import servers
 
 
-def hold(conn: Connection, server_id: str, worker: str, now: datetime, seconds: float) -> str | None:
+def renew_claim(conn: Connection, server_id: str, worker: str, now: datetime, seconds: float) -> str | None:
     """Renew the claim on a server for so many seconds, with its row locked; return its current task.
 
     None if another worker has the claim, or if there is no task any more.

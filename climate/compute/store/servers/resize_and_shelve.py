@@ -18,7 +18,7 @@ _OF_ID = servers.c.id == bindparam("server_id")
 _CHANGE = update(servers).where(_OF_ID)
 
 
-def hold(conn: Connection, server_id: str, room: Room) -> None:
+def set_held_capacity(conn: Connection, server_id: str, room: Room) -> None:
     """Set the held capacity of a server's row; the caller has updated the usage of its node."""
     conn.execute(_CHANGE, {"server_id": server_id, **asdict(room)})
 
@@ -32,7 +32,7 @@ def settle(conn: Connection, server_id: str, room: Room) -> None:
         "used_disk_mb": nodes.c.used_disk_mb - servers.c.disk_mb + room.disk_mb,
     }
     conn.execute(update(nodes).where(servers.c.id == server_id, nodes.c.id == servers.c.node_id).values(usage))
-    hold(conn, server_id, room)
+    set_held_capacity(conn, server_id, room)
 
 
 def resized(
@@ -53,7 +53,7 @@ def offload(conn: Connection, server_id: str, image: str | None) -> None:
     conn.execute(_CHANGE, {"server_id": server_id, "node_id": None, "shelved_image": image})
 
 
-def put_on(conn: Connection, server_id: str, node_id: int) -> None:
+def place(conn: Connection, server_id: str, node_id: int) -> None:
     """Put a server without a node onto one."""
     conn.execute(_CHANGE, {"server_id": server_id, "node_id": node_id})
 

@@ -162,7 +162,7 @@ def busy_nodes(conn: Connection, names: Collection[str]) -> frozenset[str]:
     return frozenset(conn.scalars(running))
 
 
-def known(conn: Connection, ids: Sequence[str]) -> set[str]:
+def existing(conn: Connection, ids: Sequence[str]) -> set[str]:
     """Return those of `ids` that are servers."""
     return set(conn.scalars(select(servers.c.id).where(in_array(servers.c.id, ids))))
 

@@ -56,7 +56,7 @@ def settle(conn: Connection, item_id: str, server_id: str) -> None:
     conn.execute(update(zone_offers).where(zone_offers.c.item_id == item_id).values(server_id=server_id))
 
 
-def give_back(conn: Connection, item_id: str) -> None:
+def release(conn: Connection, item_id: str) -> None:
     """Make an offer usable again that created nothing."""
     conn.execute(delete(zone_offers).where(zone_offers.c.item_id == item_id, zone_offers.c.server_id.is_(None)))
 

@@ -134,7 +134,7 @@ class BubblewrapContainer:
         number = signal.SIGSTOP if stopped else signal.SIGCONT
         # Repeat, because a process that is being stopped may still fork.
         while others := [
-            one for one in processes.behind(pid) if (processes.state(one) in processes.STOPPED) is not stopped
+            one for one in processes.descendants(pid) if (processes.state(one) in processes.STOPPED) is not stopped
         ]:
             if time.monotonic() > deadline:
                 return False

@@ -32,7 +32,7 @@ class Cluster:
 
     spec: NodeSpec
     members: Mapping[str, Member]
-    ledger: ServerPlacements
+    placements: ServerPlacements
     limits: Limits
     live_limits: LiveLimits = field(default_factory=LiveLimits)
     """Limits of live migrations between machines."""
@@ -61,7 +61,7 @@ class Cluster:
 
     def rooms(self, entries: Mapping[str, Entry] | None = None) -> list[Room]:
         """Return the capacity of the members that accept servers, in the order of their entries."""
-        known = self.ledger.entries() if entries is None else entries
+        known = self.placements.entries() if entries is None else entries
         taken: dict[str, Size] = {}
         for entry in known.values():
             arriving = [entry.moving.other] if entry.moving is not None and entry.moving.sent is None else []
@@ -72,7 +72,7 @@ class Cluster:
 
     def described(self, defaults: NodeDefaults) -> NodeSpec:
         """Return the node of the cluster: the sum of its members, and the free capacity of each."""
-        entries = self.ledger.entries()
+        entries = self.placements.entries()
         rooms = self.rooms(entries)
         has = sum((room.has for room in rooms), start=Size())
         limits, members = self.limits, len(rooms)
@@ -128,11 +128,11 @@ class Cluster:
         It keeps its member if that works and has room; the caller holds its lock. Raise VirtError if no member has
         room, or the server may still run on a failed member.
         """
-        with self.ledger.locked():
-            entries = self.ledger.entries()
+        with self.placements.locked():
+            entries = self.placements.entries()
             before = entries.pop(guest.id, None)
             entry = self._placed(guest, before, self.rooms(entries))
-            self.ledger.put(entry)
+            self.placements.write(entry)
         return self.arrived(entry)
 
     def moved(self, entry: Entry, *, within: str | None = None) -> Entry | None:
@@ -143,8 +143,8 @@ class Cluster:
         """
         keepers = self.keepers(entry.place) if within is None else frozenset()
         reach = keepers if entry.state is not State.PREPARED else frozenset()
-        with self.ledger.locked():
-            entries = self.ledger.entries()
+        with self.placements.locked():
+            entries = self.placements.entries()
             entries.pop(entry.guest.id, None)
             own = entry.place
             rooms = self._rooms_elsewhere(own, entries, within)
@@ -155,7 +155,7 @@ class Cluster:
             keeps = room.member in keepers
             leaves = entry.leaves or own
             target = replace(entry, place=self._place(room), leaves=leaves, starts=starts, keeps=keeps)
-            self.ledger.put(target)
+            self.placements.write(target)
         return target
 
     def _rooms_elsewhere(self, own: Place, entries: Mapping[str, Entry], within: str | None) -> list[Room]:
@@ -169,13 +169,13 @@ class Cluster:
         Nothing is copied or ended for that.
         """
         keepers = self.keepers(entry.place)
-        with self.ledger.locked():
+        with self.placements.locked():
             room = choose([room for room in self.rooms() if room.member in keepers], entry.size)
             if room is None:
                 return None
             left = tuple(dict.fromkeys((*entry.left, entry.place.machine)))
             target = replace(entry, place=self._place(room), left=left)
-            self.ledger.put(target)
+            self.placements.write(target)
         return target
 
     def arrived(self, entry: Entry) -> Entry:
@@ -192,7 +192,7 @@ class Cluster:
             source.fence(replace(entry.guest, node=entry.leaves.member))
         left = (*entry.left, entry.leaves.machine) if entry.leaves.machine != entry.place.machine else entry.left
         settled = replace(entry, leaves=None, left=tuple(dict.fromkeys(left)))
-        self.ledger.put(settled)
+        self.placements.write(settled)
         return settled
 
     def _placed(self, guest: Guest, before: Entry | None, rooms: Sequence[Room]) -> Entry:

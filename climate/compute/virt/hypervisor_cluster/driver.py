@@ -108,12 +108,12 @@ class HypervisorClusterDriver:
     def member_of(self, guest: Guest) -> str | None:
         """Return the name of a server's member; None if it has none, or is not on a cluster."""
         cluster = self._cluster(guest.node)
-        entry = None if cluster is None else cluster.ledger.get(guest.id)
+        entry = None if cluster is None else cluster.placements.get(guest.id)
         return None if entry is None else entry.place.member
 
     def hosts_of_servers(self) -> Mapping[str, str | None]:
         """Return the network namespaces of the servers on members of this machine: id -> namespace."""
-        ledgers = ((cluster.spec.netns, cluster.ledger.entries()) for cluster in self._clusters())
+        ledgers = ((cluster.spec.netns, cluster.placements.entries()) for cluster in self._clusters())
         return {
             server_id: netns
             for netns, entries in ledgers
@@ -123,7 +123,7 @@ class HypervisorClusterDriver:
 
     def restarts(self) -> Mapping[str, bool]:
         """Return the servers restarted on another member and not reported yet: id -> whether their disk was kept."""
-        entries = (entry for one in self._clusters() for entry in one.ledger.entries().values())
+        entries = (entry for one in self._clusters() for entry in one.placements.entries().values())
         return {entry.guest.id: entry.restarted == KEPT for entry in entries if entry.restarted}
 
     def reported(self, server_ids: Iterable[str]) -> None:
@@ -166,7 +166,7 @@ class HypervisorClusterDriver:
     @as_virt_error
     def delete(self, server_id: str) -> None:
         for cluster in self._clusters():
-            with cluster.ledger.holding(server_id):
+            with cluster.placements.holding(server_id):
                 entry = _end_move(cluster, server_id)
                 if entry is not None:
                     _delete(cluster, entry)
@@ -184,7 +184,7 @@ class HypervisorClusterDriver:
     @as_virt_error
     def console(self, guest: Guest, lines: int | None) -> str:
         cluster = self._known(guest)
-        entry = cluster.ledger.get(guest.id)
+        entry = cluster.placements.get(guest.id)
         if entry is None:
             return ""
         return cluster.host(entry).driver.console(replace(guest, node=entry.place.member), lines)
@@ -193,7 +193,7 @@ class HypervisorClusterDriver:
     def _taken(self, guest: Guest, becomes: State) -> Iterator[tuple[Member, Guest]]:
         """Lock a server to prepare or start it on a member with room, and record its new state."""
         cluster = self._known(guest)
-        with cluster.ledger.holding(guest.id):
+        with cluster.placements.holding(guest.id):
             _end_move(cluster, guest.id)
             entry = cluster.takes(guest)
             member = cluster.host(entry)
@@ -203,7 +203,7 @@ class HypervisorClusterDriver:
                 if made.carried:  # the image was deleted after the build
                     made = replace(made, image=made.again, carried=False, again=None)
                 entry = replace(entry, guest=made, state=becomes, starts=False)
-                cluster.ledger.put(entry)
+                cluster.placements.write(entry)
             except Unanswered:
                 entry = live_moves.rest(cluster, entry)
                 raise
@@ -225,7 +225,7 @@ class HypervisorClusterDriver:
         interfaces and volumes of `guest`.
         """
         cluster = self._known(guest)
-        with cluster.ledger.holding(guest.id):
+        with cluster.placements.holding(guest.id):
             entry = _end_move(cluster, guest.id)
             if entry is None:
                 raise VirtError(f"there is nothing of server {guest.id} on the cluster, so it is not running")
@@ -236,7 +236,7 @@ class HypervisorClusterDriver:
                 if becomes is not None and entry.state is not State.PREPARED:
                     # Recorded before the look, which fails if the member does not answer.
                     entry = replace(entry, state=becomes)
-                    cluster.ledger.put(entry)
+                    cluster.placements.write(entry)
             except Unanswered:
                 entry = live_moves.rest(cluster, entry)
                 raise
@@ -250,10 +250,10 @@ class HypervisorClusterDriver:
         """Record the state after a call, even if the call failed."""
         with suppress(VirtError):
             state = periodic_tasks.state_on(member, entry)
-            cluster.ledger.put(replace(entry, state=state, starts=False))
+            cluster.placements.write(replace(entry, state=state, starts=False))
 
     def _entry(self, guest: Guest) -> Entry | None:
-        return self._known(guest).ledger.get(guest.id)
+        return self._known(guest).placements.get(guest.id)
 
     def _known(self, guest: Guest) -> Cluster:
         cluster = self._cluster(guest.node)
@@ -292,15 +292,15 @@ class HypervisorClusterDriver:
 
 def _end_move(cluster: Cluster, server_id: str) -> Entry | None:
     """Return the entry of a server, without a live migration; the caller holds its lock. Raise VirtError."""
-    entry = cluster.ledger.get(server_id)
+    entry = cluster.placements.get(server_id)
     return None if entry is None else live_moves.ended(cluster, entry)
 
 
 def _forget_restart(cluster: Cluster, server_id: str) -> None:
-    with cluster.ledger.holding(server_id, wait=False) as held:
-        entry = cluster.ledger.get(server_id) if held else None
+    with cluster.placements.holding(server_id, wait=False) as held:
+        entry = cluster.placements.get(server_id) if held else None
         if entry is not None and entry.restarted:
-            cluster.ledger.put(replace(entry, restarted=""))
+            cluster.placements.write(replace(entry, restarted=""))
 
 
 def _delete(cluster: Cluster, entry: Entry) -> None:
@@ -311,4 +311,4 @@ def _delete(cluster: Cluster, entry: Entry) -> None:
         if member is None or reason is not None:
             raise VirtError(f"a cluster member of server {entry.guest.id} cannot be reached: {reason}")
         member.driver.delete(entry.guest.id)
-    cluster.ledger.drop(entry.guest.id)
+    cluster.placements.drop(entry.guest.id)

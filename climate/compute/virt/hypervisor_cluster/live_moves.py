@@ -66,7 +66,7 @@ def can_leave(cluster: Cluster, entry: Entry) -> bool:
 def rest(cluster: Cluster, entry: Entry) -> Entry:
     """Record that a server is not moved for a while: its member may yet carry out an order that it did not answer."""
     resting = replace(entry, rests_until=time.time() + REST_SECONDS)
-    cluster.ledger.put(resting)
+    cluster.placements.write(resting)
     return resting
 
 
@@ -75,7 +75,7 @@ def is_busy(cluster: Cluster) -> bool:
 
     A migration that waits for a member without an answer does not count.
     """
-    moves = ((entry.place, entry.moving) for entry in cluster.ledger.entries().values() if entry.moving is not None)
+    moves = ((entry.place, entry.moving) for entry in cluster.placements.entries().values() if entry.moving is not None)
     return any(not move.unanswered and not is_silent(cluster, place, move.other) for place, move in moves)
 
 
@@ -86,7 +86,7 @@ def is_silent(cluster: Cluster, *places: Place) -> bool:
 
 def for_balance(cluster: Cluster) -> Move | None:
     """Return the next move for balance between two machines; None if there is none."""
-    entries = cluster.ledger.entries()
+    entries = cluster.placements.entries()
     movable = {one: (entry.place.member, entry.size) for one, entry in entries.items() if can_leave(cluster, entry)}
     if not movable or is_busy(cluster):
         return None
@@ -101,7 +101,7 @@ def begin(cluster: Cluster, entry: Entry, target: str | None = None) -> Entry | 
 
     None if no member takes the server now. The caller holds the server's lock.
     """
-    with cluster.ledger.locked():
+    with cluster.placements.locked():
         if not can_leave(cluster, entry) or is_busy(cluster):
             return None
         there = _targets(cluster, entry.place.machine, target)
@@ -113,7 +113,7 @@ def begin(cluster: Cluster, entry: Entry, target: str | None = None) -> Entry | 
         if room is None:
             return None
         begun = replace(entry, moving=LiveMove(Place(room.member, there[room.member].machine)))
-        cluster.ledger.put(begun)
+        cluster.placements.write(begun)
     return begun
 
 
@@ -147,7 +147,7 @@ def _advance(cluster: Cluster, entry: Entry, watch: Callable[[Progress], Order] 
             entry = _send(cluster, entry, move, watch or Watcher())
         except RoundOver:
             _mark(cluster, entry.guest.id, unanswered=False)
-            return cluster.ledger.get(entry.guest.id) or entry
+            return cluster.placements.get(entry.guest.id) or entry
         except Unanswered:
             raise
         except VirtError as error:
@@ -158,9 +158,9 @@ def _advance(cluster: Cluster, entry: Entry, watch: Callable[[Progress], Order] 
 
 def _mark(cluster: Cluster, server_id: str, *, unanswered: bool) -> None:
     """Record whether the last order of a migration had an answer."""
-    entry = cluster.ledger.get(server_id)
+    entry = cluster.placements.get(server_id)
     if entry is not None and entry.moving is not None and entry.moving.unanswered is not unanswered:
-        cluster.ledger.put(replace(entry, moving=replace(entry.moving, unanswered=unanswered)))
+        cluster.placements.write(replace(entry, moving=replace(entry.moving, unanswered=unanswered)))
 
 
 def ended(cluster: Cluster, entry: Entry) -> Entry:
@@ -177,7 +177,7 @@ def ended(cluster: Cluster, entry: Entry) -> Entry:
     except Unanswered:
         raise
     except VirtError:
-        after = cluster.ledger.get(entry.guest.id) or entry
+        after = cluster.placements.get(entry.guest.id) or entry
     if after.moving is not None:
         raise VirtError(f"server {entry.guest.id} is being moved to another member of its cluster: try again")
     return after
@@ -199,7 +199,7 @@ def drop(cluster: Cluster, entry: Entry, *, rests: bool = False) -> Entry:
     if rests and entry.moving is not None:
         refused = (*entry.refused, entry.moving.other.member)
         stays = replace(stays, rests_until=time.time() + REST_SECONDS, refused=refused)
-    cluster.ledger.put(stays)
+    cluster.placements.write(stays)
     return stays
 
 
@@ -222,13 +222,13 @@ def _send(cluster: Cluster, entry: Entry, move: LiveMove, watch: Callable[[Progr
         arrangement = _migrator(target).receive(_guest(entry, target), offer)
         move = replace(move, arrangement=sealed(cluster.vault, arrangement))
         entry = replace(entry, moving=move)
-        cluster.ledger.put(entry)
+        cluster.placements.write(entry)
     # A destination that fails may have everything already: only the source knows.
     given = abort if reason is not None else watch
     arrangement = opened(cluster.vault, move.arrangement or {})
     sent = sealed(cluster.vault, _migrator(source).send(_guest(entry, source), arrangement, cluster.live_limits, given))
     settled = replace(entry, place=move.other, moving=replace(move, other=entry.place, sent=sent))
-    cluster.ledger.put(settled)
+    cluster.placements.write(settled)
     return settled
 
 
@@ -248,7 +248,7 @@ def _settle(cluster: Cluster, entry: Entry) -> Entry:
         if source is not None and cluster.trouble(source) is None:
             _migrator(source).clear(_guest(entry, source), opened_result(cluster.vault, move.arrangement))
     settled = replace(entry, moving=None, refused=())
-    cluster.ledger.put(settled)
+    cluster.placements.write(settled)
     return settled
 
 

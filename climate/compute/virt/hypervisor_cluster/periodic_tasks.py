@@ -36,7 +36,7 @@ def states(cluster: Cluster) -> Mapping[str, State]:
     """Return the states of all servers of a cluster; if a member does not answer, the last known ones."""
     states = _member_states(cluster)
     result: dict[str, State] = {}
-    for server_id, entry in cluster.ledger.entries().items():
+    for server_id, entry in cluster.placements.entries().items():
         there = states.get(entry.place.machine)
         if there is None or entry.starts or entry.moving is not None:
             result[server_id] = entry.state
@@ -48,7 +48,7 @@ def states(cluster: Cluster) -> Mapping[str, State]:
 def run_round(cluster: Cluster, failures: dict[str, str]) -> None:
     """Run one round for the servers of a cluster; log each problem of a server once."""
     states = _member_states(cluster)
-    for server_id in cluster.ledger.entries():
+    for server_id in cluster.placements.entries():
         try:
             _process(cluster, server_id, states)
             failures.pop(server_id, None)
@@ -63,8 +63,8 @@ def run_round(cluster: Cluster, failures: dict[str, str]) -> None:
 
 
 def _process(cluster: Cluster, server_id: str, states: Mapping[str, Mapping[str, State]]) -> None:
-    with cluster.ledger.holding(server_id, wait=False) as held:
-        entry = cluster.ledger.get(server_id) if held else None
+    with cluster.placements.holding(server_id, wait=False) as held:
+        entry = cluster.placements.get(server_id) if held else None
         if entry is not None:
             _settle(cluster, entry, states)
 
@@ -98,7 +98,7 @@ def _settle(cluster: Cluster, entry: Entry, states: Mapping[str, Mapping[str, St
     elif entry.starts:
         _start(cluster, entry)
     else:
-        _leave(cluster, _seen(cluster, entry, states))
+        _move_away(cluster, _with_state(cluster, entry, states))
 
 
 def _waits(cluster: Cluster, entry: Entry) -> bool:
@@ -109,7 +109,7 @@ def _waits(cluster: Cluster, entry: Entry) -> bool:
     return live_moves.is_silent(cluster, *places)
 
 
-def _seen(cluster: Cluster, entry: Entry, states: Mapping[str, Mapping[str, State]]) -> Entry:
+def _with_state(cluster: Cluster, entry: Entry, states: Mapping[str, Mapping[str, State]]) -> Entry:
     """Return the entry with the found state, which is read again if it changed."""
     there = states.get(entry.place.machine)
     if there is None or there.get(entry.guest.id) is entry.state:
@@ -118,7 +118,7 @@ def _seen(cluster: Cluster, entry: Entry, states: Mapping[str, Mapping[str, Stat
     if state is entry.state:
         return entry
     seen = replace(entry, state=state)
-    cluster.ledger.put(seen)
+    cluster.placements.write(seen)
     return seen
 
 
@@ -132,7 +132,7 @@ def _continue(cluster: Cluster, entry: Entry) -> Entry:
     return after
 
 
-def _leave(cluster: Cluster, entry: Entry) -> None:
+def _move_away(cluster: Cluster, entry: Entry) -> None:
     """Move a server to another member if its own left the cluster or is in maintenance.
 
     Within its machine nothing is stopped. To other machines a running server is migrated live, and one without a
@@ -179,7 +179,7 @@ def _restart(cluster: Cluster, entry: Entry) -> None:
     try:
         settled = cluster.arrived(target)
     except VirtError:
-        cluster.ledger.put(entry)  # it may still run there, so it stays
+        cluster.placements.write(entry)  # it may still run there, so it stays
         raise
     _log_change(entry, settled, "its member failed")
     if settled.starts:
@@ -191,7 +191,7 @@ def _finish(cluster: Cluster, entry: Entry) -> None:
     if entry.leaves is not None and cluster.works(entry.leaves):
         if entry.leaves.machine != entry.place.machine:
             # The old member has returned meanwhile.
-            cluster.ledger.put(replace(entry, place=entry.leaves, leaves=None, starts=False, keeps=False))
+            cluster.placements.write(replace(entry, place=entry.leaves, leaves=None, starts=False, keeps=False))
             return
         cluster.arrived(entry)
         return
@@ -216,14 +216,14 @@ def _start(cluster: Cluster, entry: Entry) -> None:
             member.driver.delete(guest.id)  # a disk of an earlier stay is outdated
         member.driver.prepare(guest) if state is State.PREPARED else member.driver.run(guest)
     except VirtError:
-        cluster.ledger.put(replace(settled, state=State.DEAD))
+        cluster.placements.write(replace(settled, state=State.DEAD))
         raise
-    cluster.ledger.put(replace(settled, state=state))
+    cluster.placements.write(replace(settled, state=state))
 
 
 def _clear(cluster: Cluster, states: Mapping[str, Mapping[str, State]]) -> None:
     """Delete servers from a member that returned, if they are on another machine now, and disconnect them there."""
-    left = {server_id: entry.left for server_id, entry in cluster.ledger.entries().items() if entry.left}
+    left = {server_id: entry.left for server_id, entry in cluster.placements.entries().items() if entry.left}
     for machine, there in states.items():
         member = next(one for one in cluster.members.values() if one.machine == machine)
         for server_id in sorted({*there, *(one for one, machines in left.items() if machine in machines)}):
@@ -232,14 +232,14 @@ def _clear(cluster: Cluster, states: Mapping[str, Mapping[str, State]]) -> None:
 
 
 def _clear_one(cluster: Cluster, member: Member, server_id: str) -> None:
-    with cluster.ledger.holding(server_id, wait=False) as held:
-        entry = cluster.ledger.get(server_id) if held else None
+    with cluster.placements.holding(server_id, wait=False) as held:
+        entry = cluster.placements.get(server_id) if held else None
         if entry is None or entry.leaves is not None or entry.moving is not None:
             return
         if entry.place.machine != member.machine:
             _delete_from(cluster, member, entry)
         if member.machine in entry.left:
-            cluster.ledger.put(replace(entry, left=tuple(one for one in entry.left if one != member.machine)))
+            cluster.placements.write(replace(entry, left=tuple(one for one in entry.left if one != member.machine)))
 
 
 def _delete_from(cluster: Cluster, member: Member, entry: Entry) -> None:
@@ -253,7 +253,7 @@ def _delete_from(cluster: Cluster, member: Member, entry: Entry) -> None:
 
 def _moves(cluster: Cluster) -> Iterator[Move]:
     """Return moves for balance between members of one machine, which need no stop and no copy."""
-    entries = cluster.ledger.entries()
+    entries = cluster.placements.entries()
     rooms = cluster.rooms(entries)
     for machine in sorted({one.machine for one in cluster.open_members()}):
         here = [room for room in rooms if cluster.members[room.member].machine == machine]
@@ -267,14 +267,14 @@ def _moves(cluster: Cluster) -> Iterator[Move]:
 
 
 def _move(cluster: Cluster, move: Move) -> None:
-    with cluster.ledger.holding(move.server_id, wait=False) as held, cluster.ledger.locked():
-        entry = cluster.ledger.get(move.server_id) if held else None
+    with cluster.placements.holding(move.server_id, wait=False) as held, cluster.placements.locked():
+        entry = cluster.placements.get(move.server_id) if held else None
         if entry is None or entry.place.member != move.source or entry.moving is not None:
             return
         room = next((room for room in cluster.rooms() if room.member == move.target), None)
         if room is not None and room.free.holds(entry.size):
             moved = replace(entry, place=Place(move.target, cluster.members[move.target].machine))
-            cluster.ledger.put(moved)
+            cluster.placements.write(moved)
             _log_change(entry, moved, "its member has more load than others")
 
 
@@ -283,8 +283,8 @@ def _move_live(cluster: Cluster, failures: dict[str, str]) -> None:
     move = live_moves.for_balance(cluster)
     if move is None:
         return
-    with cluster.ledger.holding(move.server_id, wait=False) as held:
-        entry = cluster.ledger.get(move.server_id) if held else None
+    with cluster.placements.holding(move.server_id, wait=False) as held:
+        entry = cluster.placements.get(move.server_id) if held else None
         if entry is None or entry.place.member != move.source:
             return
         try:

@@ -130,7 +130,7 @@ class ServerPlacements:
                 log.error("ledger entry of a cluster cannot be read", file=str(path), reason=str(error)[:200])
             return None
 
-    def put(self, entry: Entry) -> None:
+    def write(self, entry: Entry) -> None:
         """Write an entry durably and atomically."""
         path = self._path(entry.guest.id)
         self._create_folder()

@@ -14,21 +14,21 @@ def run(monitor: Monitor, target: Path) -> None:
     """Copy the disk into `target`, an empty disk of the same size. Raise VirtError."""
     _clear(monitor)
     file = {"driver": "file", "filename": str(target)}
-    monitor.ask("blockdev-add", node_name=_COPY, driver="qcow2", file=file)
+    monitor.execute("blockdev-add", node_name=_COPY, driver="qcow2", file=file)
     try:
-        monitor.ask("blockdev-backup", job_id=_COPY, device=DISK_NODE, target=_COPY, sync="full")
+        monitor.execute("blockdev-backup", job_id=_COPY, device=DISK_NODE, target=_COPY, sync="full")
         ended = monitor.event(lambda data: data["device"] == _COPY, "BLOCK_JOB_COMPLETED")
     finally:
         with suppress(VirtError, OSError):
-            monitor.ask("blockdev-del", node_name=_COPY)
+            monitor.execute("blockdev-del", node_name=_COPY)
     if ended.get("error"):
         raise VirtError(f"the disk cannot be copied: {ended['error']}")
 
 
 def _clear(monitor: Monitor) -> None:
     """Cancel an abandoned copy of a worker that died."""
-    if any(job["device"] == _COPY for job in monitor.ask("query-block-jobs")):
-        monitor.ask("block-job-cancel", device=_COPY, force=True)
+    if any(job["device"] == _COPY for job in monitor.execute("query-block-jobs")):
+        monitor.execute("block-job-cancel", device=_COPY, force=True)
         monitor.event(lambda data: data["device"] == _COPY, "BLOCK_JOB_CANCELLED")
-    if any(node["node-name"] == _COPY for node in monitor.ask("query-named-block-nodes", flat=True)):
-        monitor.ask("blockdev-del", node_name=_COPY)
+    if any(node["node-name"] == _COPY for node in monitor.execute("query-named-block-nodes", flat=True)):
+        monitor.execute("blockdev-del", node_name=_COPY)

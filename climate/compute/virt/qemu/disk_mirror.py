@@ -36,21 +36,21 @@ class Copied:
 def serve(theirs: Monitor, listening: socket, exports: Mapping[str, str], credentials: str | None = None) -> None:
     """Start QEMU's NBD server on a listening socket; `exports`: export name -> block node."""
     stop_serving(theirs)
-    theirs.ask("getfd", [listening.fileno()], fdname=SOCKET)
+    theirs.execute("getfd", [listening.fileno()], fdname=SOCKET)
     secured: dict[str, Any] = {} if credentials is None else {"tls_creds": credentials}
-    theirs.ask("nbd-server-start", addr={"type": "fd", "data": {"str": SOCKET}}, **secured)
+    theirs.execute("nbd-server-start", addr={"type": "fd", "data": {"str": SOCKET}}, **secured)
     for name, node in exports.items():
         export: dict[str, Any] = {"id": f"{_EXPORT}-{name}", "node_name": node, "name": name}
-        theirs.ask("block-export-add", type="nbd", **export, writable=True)
+        theirs.execute("block-export-add", type="nbd", **export, writable=True)
 
 
 def copy(monitor: Monitor, node: str, stream: socket, credentials: str | None = None) -> None:
     """Mirror the disk `node` of a machine to the export of that name at the other end of a connection."""
-    monitor.ask("getfd", [stream.fileno()], fdname=SOCKET)
+    monitor.execute("getfd", [stream.fileno()], fdname=SOCKET)
     server, job = {"type": "fd", "str": SOCKET}, _job_of(node)
     secured: dict[str, Any] = {} if credentials is None else {"tls_creds": credentials}
-    monitor.ask("blockdev-add", node_name=job, driver="nbd", server=server, export=node, **secured)
-    monitor.ask("blockdev-mirror", job_id=job, device=node, target=job, sync="full")
+    monitor.execute("blockdev-add", node_name=job, driver="nbd", server=server, export=node, **secured)
+    monitor.execute("blockdev-mirror", job_id=job, device=node, target=job, sync="full")
 
 
 def under_way(monitor: Monitor, nodes: Collection[str]) -> bool:
@@ -72,7 +72,7 @@ def progress(monitor: Monitor, nodes: Collection[str]) -> Copied:
 def finish(monitor: Monitor, nodes: Collection[str]) -> None:
     """Complete the copies of disks without writers. Raise VirtError if one is incomplete."""
     for name in map(_job_of, nodes):
-        monitor.ask("block-job-cancel", device=name)
+        monitor.execute("block-job-cancel", device=name)
         # Only a finished job reports whether its last block arrived.
         end = monitor.event(lambda data, name=name: data.get("device") == name, *_ENDS)  # type: ignore[misc]
         if "error" in end or end.get("offset") != end.get("len"):
@@ -83,14 +83,14 @@ def finish(monitor: Monitor, nodes: Collection[str]) -> None:
 def stop_serving(theirs: Monitor) -> None:
     """Stop the NBD server."""
     with suppress(VirtError):  # refused if the server is not running
-        theirs.ask("nbd-server-stop")
+        theirs.execute("nbd-server-stop")
 
 
-def give_up(monitor: Monitor) -> None:
+def cancel(monitor: Monitor) -> None:
     """Cancel all copies, whatever their state."""
     for name in _jobs(monitor):
         with suppress(VirtError):  # it may have ended by itself in the meantime
-            monitor.ask("block-job-cancel", device=name, force=True)
+            monitor.execute("block-job-cancel", device=name, force=True)
     while _jobs(monitor):
         time.sleep(_STEP_SECONDS)
     _detach(monitor)
@@ -101,10 +101,10 @@ def _job_of(node: str) -> str:
 
 
 def _jobs(monitor: Monitor) -> dict[str, dict[str, Any]]:
-    return {job["device"]: job for job in monitor.ask("query-block-jobs") if job["device"].startswith(_JOB)}
+    return {job["device"]: job for job in monitor.execute("query-block-jobs") if job["device"].startswith(_JOB)}
 
 
 def _detach(monitor: Monitor) -> None:
-    for node in monitor.ask("query-named-block-nodes", flat=True):
+    for node in monitor.execute("query-named-block-nodes", flat=True):
         if node["node-name"].startswith(_JOB):
-            monitor.ask("blockdev-del", node_name=node["node-name"])
+            monitor.execute("blockdev-del", node_name=node["node-name"])

@@ -140,14 +140,14 @@ class QemuDriver:
             return
         if state in (State.DEAD, State.PREPARED):
             self._start(guest)
-        self._go_on(guest.id)
+        self._resume(guest.id)
 
     @as_virt_error
     def stop(self, guest: Guest, *, kindly: bool = True) -> None:
         pid = self.homes.pid(guest.id)
         if pid is not None:
             with suppress(VirtError):
-                self._ask_to_stop(guest.id, pid, self.stop_seconds if kindly else 0)
+                self._request_shutdown(guest.id, pid, self.stop_seconds if kindly else 0)
             processes.send(pid, signal.SIGTERM)
             processes.wait_gone(pid, QUIT_SECONDS)
             self.homes.end(guest.id)
@@ -158,12 +158,12 @@ class QemuDriver:
     def pause(self, guest: Guest) -> None:
         if self._among(guest, State.RUNNING, State.PAUSED) is State.RUNNING:
             with self._monitor(guest.id) as monitor:
-                monitor.ask("stop")
+                monitor.execute("stop")
 
     @as_virt_error
     def unpause(self, guest: Guest) -> None:
         if self._among(guest, State.RUNNING, State.PAUSED) is State.PAUSED:
-            self._go_on(guest.id)
+            self._resume(guest.id)
 
     @as_virt_error
     def suspend(self, guest: Guest) -> None:
@@ -171,7 +171,7 @@ class QemuDriver:
         home = self.homes.of(guest.id)
         if state is not State.SUSPENDED:
             with qmp.connect(home, self.work_seconds) as monitor:
-                _keep_memory(monitor, home)
+                _save_memory(monitor, home)
         self.homes.end(guest.id)
 
     @as_virt_error
@@ -185,7 +185,7 @@ class QemuDriver:
                 self._start(guest, memory)
             finally:
                 os.close(memory)
-        self._go_on(guest.id)
+        self._resume(guest.id)
 
     @as_virt_error
     def rewire(self, guest: Guest) -> None:
@@ -262,7 +262,7 @@ class QemuDriver:
 
     def _start(self, guest: Guest, memory: int | None = None) -> None:
         """Start a QEMU whose guest waits at its first instruction, or where its memory was saved."""
-        home = self.homes.make(guest.id)
+        home = self.homes.prepare(guest.id)
         disk = home / (RESCUE_DISK if guest.rescued else DISK)
         if disk.exists():
             disks.grow(program_path(DISK_PROGRAM), disk, guest.disk_gb)
@@ -293,38 +293,38 @@ class QemuDriver:
             number = processes.spawn(command(machine, guest), environment, nothing.fileno(), log.fileno(), passed)
         self.homes.started(guest.id, number, LOG)
 
-    def _go_on(self, server_id: str) -> None:
+    def _resume(self, server_id: str) -> None:
         # Saved memory is only valid for an unchanged disk, so delete it before the first write.
         (self.homes.of(server_id) / MEMORY).unlink(missing_ok=True)
         with self._monitor(server_id) as monitor:
-            monitor.ask("cont")
+            monitor.execute("cont")
             status = monitor.status()
         if status != "running":
             raise VirtError(
                 f"server {server_id} does not run: QEMU says {status}{self.homes.last_words(server_id, LOG)}"
             )
 
-    def _ask_to_stop(self, server_id: str, pid: processes.Pid, seconds: float) -> None:
+    def _request_shutdown(self, server_id: str, pid: processes.Pid, seconds: float) -> None:
         if seconds and self._state(server_id) is State.RUNNING:
             with self._monitor(server_id) as monitor:
-                monitor.ask("system_powerdown")
+                monitor.execute("system_powerdown")
             processes.wait_gone(pid, seconds)
 
 
-def _keep_memory(monitor: qmp.Monitor, home: Path) -> None:
+def _save_memory(monitor: qmp.Monitor, home: Path) -> None:
     """Save the memory of a guest to its folder, atomically; the guest is paused from then on."""
     if monitor.status() in _MIGRATING:
-        monitor.ask("cont")
-    monitor.ask("stop")
+        monitor.execute("cont")
+    monitor.execute("stop")
     draft = home / f"{MEMORY}.new"
     target = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     try:
-        monitor.ask("getfd", [target], fdname=MEMORY)
+        monitor.execute("getfd", [target], fdname=MEMORY)
     finally:
         os.close(target)
-    monitor.ask("migrate-set-parameters", max_bandwidth=1 << 40)
-    monitor.ask("migrate", uri=f"fd:{MEMORY}")
-    while (progress := monitor.ask("query-migrate"))["status"] != "completed":
+    monitor.execute("migrate-set-parameters", max_bandwidth=1 << 40)
+    monitor.execute("migrate", uri=f"fd:{MEMORY}")
+    while (progress := monitor.execute("query-migrate"))["status"] != "completed":
         if progress["status"] in ("failed", "cancelled"):
             raise VirtError(f"memory cannot be saved: {progress.get('error-desc', progress['status'])}")
         time.sleep(_STEP_SECONDS)

@@ -73,9 +73,9 @@ class QemuMigrator:
             raise VirtError(f"server {guest.id} is rescued: it is migrated live after the rescue has ended")
         with qmp.connect(home, self.seconds) as monitor:
             status = monitor.status()
-            cards = [card["main-mac"] for card in monitor.ask("query-rx-filter")]
-            nodes = monitor.ask("query-named-block-nodes", flat=True)
-            board = str(monitor.ask("qom-get", path="/machine", property="type")).removesuffix("-machine")
+            cards = [card["main-mac"] for card in monitor.execute("query-rx-filter")]
+            nodes = monitor.execute("query-named-block-nodes", flat=True)
+            board = str(monitor.execute("qom-get", path="/machine", property="type")).removesuffix("-machine")
         if status not in ("running", "paused"):
             raise VirtError(f"server {guest.id} is in state {status} of QEMU: it must be running or paused")
         token = str(uuid4())
@@ -105,7 +105,7 @@ class QemuMigrator:
             (waits / FROM_AFAR).write_text(json.dumps(offer["running"]), encoding="ascii")
         if not shared:
             (waits / COPY).touch()
-            _make_disks(home, offer, apart=apart)
+            _create_disks(home, offer, apart=apart)
         wanted = replace(guest, interfaces=_as_sent(guest.interfaces, offer["macs"]))
         network_devices.write_file(home, wanted)
         with self._dropped_on_error(guest.id):
@@ -258,7 +258,7 @@ class QemuMigrator:
         processes.write(waits / PID, pid)
 
 
-def _make_disks(home: Path, offer: Mapping[str, Any], *, apart: bool) -> None:
+def _create_disks(home: Path, offer: Mapping[str, Any], *, apart: bool) -> None:
     """Create an empty disk, and an identical config drive, because the guest has parts of it in memory."""
     (home / DISK).unlink(missing_ok=True)
     disks.create(program_path(DISK_PROGRAM), home / DISK, offer["disk_bytes"])

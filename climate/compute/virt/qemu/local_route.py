@@ -69,11 +69,11 @@ class RouteOnOneMachine:
         ours_end, theirs_end = socket.socketpair()
         with ours_end, theirs_end:
             with qmp.connect(self.waits, self.seconds) as theirs:
-                theirs.ask("getfd", [theirs_end.fileno()], fdname=_STREAM)
-                theirs.ask("migrate-incoming", uri=f"fd:{_STREAM}")
+                theirs.execute("getfd", [theirs_end.fileno()], fdname=_STREAM)
+                theirs.execute("migrate-incoming", uri=f"fd:{_STREAM}")
             with qmp.connect(self.home, self.seconds) as ours:
-                ours.ask("getfd", [ours_end.fileno()], fdname=_STREAM)
-                ours.ask("migrate", uri=f"fd:{_STREAM}")
+                ours.execute("getfd", [ours_end.fileno()], fdname=_STREAM)
+                ours.execute("migrate", uri=f"fd:{_STREAM}")
 
     def copied(self) -> None:
         with qmp.connect(self.waits, self.seconds) as theirs:
@@ -84,16 +84,16 @@ class RouteOnOneMachine:
             in_time(deadline, self.seconds)
             time.sleep(STEP_SECONDS)
 
-    def go_on(self) -> None:
+    def resume_guest(self) -> None:
         if (status := self._status()) not in ("paused", "running"):
             raise VirtError(f"the guest has ended, and what was to take it over is {status}")
         if status == "paused" and self.is_copied and (self.home / CONSOLE).exists():
             shutil.copyfile(self.home / CONSOLE, self.waits.parent / CONSOLE)
         if self.running:
             with qmp.connect(self.waits, self.seconds) as theirs:
-                theirs.ask("cont")
+                theirs.execute("cont")
 
-    def give_up(self) -> None:
+    def abort(self) -> None:
         kill([self.target])
 
     def forget(self, monitor: qmp.Monitor) -> None:

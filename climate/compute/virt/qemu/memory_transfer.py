@@ -70,10 +70,10 @@ class Route(Protocol):
     def arrived(self, deadline: float) -> None:
         """Wait until the target has all memory, until `deadline` of the monotonic clock."""
 
-    def go_on(self) -> None:
+    def resume_guest(self) -> None:
         """Let the guest run at the target; its source has ended."""
 
-    def give_up(self) -> None:
+    def abort(self) -> None:
         """Ensure that the guest never runs at the target."""
 
     def forget(self, monitor: qmp.Monitor) -> None:
@@ -103,7 +103,7 @@ class Handover:
                 self._move(_Stalled(watch, self.limits.stall_seconds))
                 self.route.arrived(time.monotonic() + self.seconds)
                 kill([self.source])
-            self.route.go_on()
+            self.route.resume_guest()
         except (VirtError, OSError) as error:
             with suppress(VirtError, OSError):
                 self._back_out()
@@ -126,7 +126,7 @@ class Handover:
     def _copy_disks(self, watch: "_Stalled", deadline: float) -> None:
         with qmp.connect(self.home, self.seconds) as ours:
             if not disk_mirror.under_way(ours, self.route.disks):
-                disk_mirror.give_up(ours)
+                disk_mirror.cancel(ours)
                 self.route.copy_disks(ours)
         ready = False
         while not ready:
@@ -140,12 +140,12 @@ class Handover:
         wanted = {"auto-converge": True, "pause-before-switchover": bool(self.route.disks)}
         with qmp.connect(self.home, self.seconds) as ours:
             able(ours, {**wanted, "return-path": self.route.confirms})
-            ours.ask("migrate-set-parameters", downtime_limit=self.limits.downtime_ms, max_bandwidth=_BANDWIDTH)
+            ours.execute("migrate-set-parameters", downtime_limit=self.limits.downtime_ms, max_bandwidth=_BANDWIDTH)
             self.route.prepare(ours)
 
     def _is_sent(self, watch: "_Stalled") -> bool:
         with qmp.connect(self.home, self.seconds) as ours:
-            result = ours.ask("query-migrate")
+            result = ours.execute("query-migrate")
             status = result.get("status", "none")
             is_copied = bool(self.route.disks) and status in _COPYING
             disk = disk_mirror.progress(ours, self.route.disks) if is_copied else disk_mirror.Copied()
@@ -163,29 +163,29 @@ class Handover:
         """Complete the copies while the guest is paused, and let the memory follow."""
         disk_mirror.finish(monitor, self.route.disks)
         self.route.copied()
-        monitor.ask("migrate-continue", state="pre-switchover")
+        monitor.execute("migrate-continue", state="pre-switchover")
 
     def _obey(self, order: Order) -> None:
         if order is Order.ABORT:
             raise VirtError("it was aborted")
         if order is Order.COMPLETE:
             with qmp.connect(self.home, self.seconds) as ours:
-                ours.ask("stop")
+                ours.execute("stop")
         time.sleep(STEP_SECONDS)
 
     def _back_out(self) -> None:
-        self.route.give_up()
+        self.route.abort()
         if processes.state(self.source) is None:
             return
         with qmp.connect(self.home, self.seconds) as ours:
-            if ours.ask("query-migrate").get("status", "none") not in _NOT_UNDER_WAY:
-                ours.ask("migrate_cancel")
-            while ours.ask("query-migrate").get("status", "none") not in _NOT_UNDER_WAY:
+            if ours.execute("query-migrate").get("status", "none") not in _NOT_UNDER_WAY:
+                ours.execute("migrate_cancel")
+            while ours.execute("query-migrate").get("status", "none") not in _NOT_UNDER_WAY:
                 time.sleep(STEP_SECONDS)
             # Resume the guest first, because cancelling copies may wait for a broken network.
             if self.running and ours.status() != "running":
-                ours.ask("cont")
-            disk_mirror.give_up(ours)
+                ours.execute("cont")
+            disk_mirror.cancel(ours)
             able(ours, _ORDINARY)
             self.route.forget(ours)
 
@@ -211,7 +211,7 @@ class _Stalled:
 def able(monitor: qmp.Monitor, capabilities: dict[str, bool]) -> None:
     """Set migration capabilities of a QEMU."""
     states = [{"capability": name, "state": on} for name, on in capabilities.items()]
-    monitor.ask("migrate-set-capabilities", capabilities=states)
+    monitor.execute("migrate-set-capabilities", capabilities=states)
 
 
 def seconds_left(limit: float, since: float, now: float) -> float:

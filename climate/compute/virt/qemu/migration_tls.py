@@ -41,7 +41,7 @@ def new_key() -> str:
     return token_hex(_KEY_BYTES)
 
 
-def give(monitor: Monitor, folder: Path, own: Credentials, end: str) -> None:
+def configure(monitor: Monitor, folder: Path, own: Credentials, end: str) -> None:
     """Configure the key in a QEMU as SERVER or CLIENT, and use it for memory; do nothing if it is configured.
 
     A server reads the file at each handshake, so the file stays in `folder` until `forget`.
@@ -52,25 +52,25 @@ def give(monitor: Monitor, folder: Path, own: Credentials, end: str) -> None:
         _write(place, own.key)
         words: dict[str, Any] = {"qom_type": "tls-creds-psk", "id": own.name, "dir": str(place)}
         try:
-            monitor.ask("object-add", **words, endpoint=end, priority=_PRIORITY)
+            monitor.execute("object-add", **words, endpoint=end, priority=_PRIORITY)
         finally:
             if end == CLIENT:
                 shutil.rmtree(place)
     # QEMU requires a host name, which is not checked with a pre-shared key.
-    monitor.ask("migrate-set-parameters", tls_creds=own.name, tls_hostname=_USER)
+    monitor.execute("migrate-set-parameters", tls_creds=own.name, tls_hostname=_USER)
 
 
 def forget(monitor: Monitor, folder: Path) -> None:
     """Delete all keys of a QEMU and disable encryption of memory; delete the file. Do nothing if there is none."""
     shutil.rmtree(folder / _FOLDER, ignore_errors=True)
-    monitor.ask("migrate-set-parameters", tls_creds="", tls_hostname="")
+    monitor.execute("migrate-set-parameters", tls_creds="", tls_hostname="")
     for name in _known(monitor):
         with suppress(VirtError):  # a closing connection may still use it: the next migration tries again
-            monitor.ask("object-del", id=name)
+            monitor.execute("object-del", id=name)
 
 
 def _known(monitor: Monitor) -> list[str]:
-    result = (str(one["name"]) for one in monitor.ask("qom-list", path="/objects"))
+    result = (str(one["name"]) for one in monitor.execute("qom-list", path="/objects"))
     return [name for name in result if name.startswith(_NAME)]
 
 

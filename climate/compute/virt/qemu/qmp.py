@@ -25,9 +25,9 @@ class Monitor:
         self._read = b""
         self._events: list[Mapping[str, Any]] = []
         self._next()
-        self.ask("qmp_capabilities")
+        self.execute("qmp_capabilities")
 
-    def ask(self, command: str, fds: Sequence[int] = (), **arguments: Any) -> Any:
+    def execute(self, command: str, fds: Sequence[int] = (), **arguments: Any) -> Any:
         """Run a command with file descriptors; `_` in names stands for `-`. Return its result. Raise VirtError if
         refused.
         """
@@ -54,7 +54,7 @@ class Monitor:
 
     def status(self) -> str:
         """Return QEMU's status of the guest."""
-        return str(self.ask("query-status")["status"])
+        return str(self.execute("query-status")["status"])
 
     def _next(self) -> dict[str, Any]:
         while b"\n" not in self._read:

@@ -64,12 +64,12 @@ class RouteBetweenMachines:
                 disk_mirror.copy(monitor, node, stream, self.credentials.name)
 
     def prepare(self, monitor: qmp.Monitor) -> None:
-        migration_tls.give(monitor, self.home, self.credentials, CLIENT)
+        migration_tls.configure(monitor, self.home, self.credentials, CLIENT)
 
     def send_memory(self) -> None:
         with connected(self.address, self.memory_port) as stream, qmp.connect(self.home, self.seconds) as ours:
-            ours.ask("getfd", [stream.fileno()], fdname=_STREAM)
-            ours.ask("migrate", uri=f"fd:{_STREAM}")
+            ours.execute("getfd", [stream.fileno()], fdname=_STREAM)
+            ours.execute("migrate", uri=f"fd:{_STREAM}")
 
     def copied(self) -> None:
         """Do nothing: the destination stops its NBD server before the guest runs."""
@@ -78,11 +78,11 @@ class RouteBetweenMachines:
         """Record the confirmation of the target's QEMU, because the source's QEMU ends next."""
         self._announce(ARRIVED)
 
-    def go_on(self) -> None:
+    def resume_guest(self) -> None:
         if not self._says(ARRIVED):
             raise VirtError("the guest has ended before all of it had arrived")
 
-    def give_up(self) -> None:
+    def abort(self) -> None:
         (self.home / ARRIVED).unlink(missing_ok=True)
 
     def forget(self, monitor: qmp.Monitor) -> None:
@@ -106,18 +106,18 @@ def open_ports(
 
     `config`: config drive to fill; None: there is none.
     """
-    migration_tls.give(monitor, waits, own, SERVER)
+    migration_tls.configure(monitor, waits, own, SERVER)
     able(monitor, {_LATE: True})
     exports = {DISK_NODE: DISK_NODE}
     if config is not None:
         file = {"driver": "file", "filename": str(config)}
-        monitor.ask("blockdev-add", driver="raw", node_name=_COPY_OF_CONFIG, file=file)
+        monitor.execute("blockdev-add", driver="raw", node_name=_COPY_OF_CONFIG, file=file)
         exports[CONFIG_NODE] = _COPY_OF_CONFIG
     with listening.bound() as stream:
         disk_mirror.serve(monitor, stream, exports, own.name)
         disk_port = stream.getsockname()[1]
-    monitor.ask("migrate-incoming", uri=listening.uri)
-    (place,) = monitor.ask("query-migrate")["socket-address"]
+    monitor.execute("migrate-incoming", uri=listening.uri)
+    (place,) = monitor.execute("query-migrate")["socket-address"]
     ports = {"memory_port": int(place["port"]), "disk_port": int(disk_port)}
     return {"address": listening.address, **ports, "disks": list(exports)}
 
@@ -140,11 +140,11 @@ def take_over(monitor: qmp.Monitor, waits: Path, *, running: bool) -> None:
         raise VirtError(f"QEMU says {status} of a guest that should have arrived")
     if status == "paused":
         disk_mirror.stop_serving(monitor)
-        if any(node["node-name"] == _COPY_OF_CONFIG for node in monitor.ask("query-named-block-nodes", flat=True)):
-            monitor.ask("blockdev-del", node_name=_COPY_OF_CONFIG)
+        if any(node["node-name"] == _COPY_OF_CONFIG for node in monitor.execute("query-named-block-nodes", flat=True)):
+            monitor.execute("blockdev-del", node_name=_COPY_OF_CONFIG)
         if running:
-            monitor.ask("cont")
+            monitor.execute("cont")
     with suppress(VirtError, OSError):  # a slow monitor must not end a guest that goes on
-        monitor.ask("announce-self", **_ANNOUNCED)
+        monitor.execute("announce-self", **_ANNOUNCED)
         able(monitor, {_LATE: False})
         migration_tls.forget(monitor, waits)

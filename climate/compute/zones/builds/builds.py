@@ -149,7 +149,7 @@ def in_child(compute: Compute, server_id: str) -> InChild | None:
         return InChild(placed.zone_id, placed.build_id, rows.number_of(conn, server_id))
 
 
-def made_for_parent(compute: Compute, build_id: str, project_id: str) -> list[Mapping[str, object]]:
+def servers_for_parent(compute: Compute, build_id: str, project_id: str) -> list[Mapping[str, object]]:
     """Return the servers of a parent's build that this zone created for the account, with their owners there."""
     with reading(compute.engine) as conn:
         return offers.of_build(conn, project_id, build_id)

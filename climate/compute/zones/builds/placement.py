@@ -134,7 +134,7 @@ def _forwarded(
         return answer.server_id
     if isinstance(answer, Refused):
         with compute.engine.begin() as conn:
-            offers.give_back(conn, opened.item_id)
+            offers.release(conn, opened.item_id)
         raise NoValidHost(f"{create.OFFER_GONE} {answer.reason}")
     raise ZoneUnavailable("The child zone that made the offer does not answer; repeat the request.")
 

@@ -157,10 +157,10 @@ def _place_open(work: _Work) -> None:
     if work.request.hints.get("reserved"):  # the zone that has the server creates the lease too
         plan = tuple(item for item in plan if isinstance(item, ChildItem))
     if len(plan) >= work.request.least - len(known):
-        _go_down(work, open_ones, plan)
+        _assign_items(work, open_ones, plan)
 
 
-def _go_down(work: _Work, numbers: Sequence[int], plan: Sequence[PlanItem]) -> None:
+def _assign_items(work: _Work, numbers: Sequence[int], plan: Sequence[PlanItem]) -> None:
     """Assign each server a plan item, and unplaced ones another, until the plan ends."""
     queue: list[Assigned] = list(zip(numbers, plan, strict=False))
     rest = list(plan[len(numbers) :])
@@ -301,7 +301,7 @@ def _decide(work: _Work, chosen: Selection) -> None:
     with work.compute.engine.begin() as conn:
         work.check(conn)
         now = work.compute.now(conn)
-        decisions.keep(conn, Decision(work.build.reservation_id, None, now, decisions.ZONES, trail))
+        decisions.store(conn, Decision(work.build.reservation_id, None, now, decisions.ZONES, trail))
         rows.report(conn, work.build.id, {**work.build.report, "zones": trail["zones"]})
 
 

@@ -32,7 +32,7 @@ class Deadline(threading.local):
         """Set the deadline of the calling thread, in seconds from now."""
         self._at = time.monotonic() + seconds
 
-    def left(self) -> float:
+    def remaining(self) -> float:
         """Return the remaining seconds. Raise TimeoutError if there are none."""
         seconds = self._at - time.monotonic()
         if seconds <= 0:
@@ -76,23 +76,23 @@ class KeptConnection:
         try:
             self._send(head + request.content, deadline)
         except OSError as error:
-            deadline.left()
+            deadline.remaining()
             failed = error
         try:
             read = read_answer(lambda: self._receive(deadline), request.method)
         except OSError as error:
-            deadline.left()  # the timeout is that of the deadline, unless the kernel reported its own
+            deadline.remaining()  # the timeout is that of the deadline, unless the kernel reported its own
             raise BrokenOff from failed or error
         return read.answer, read.is_reusable and failed is None
 
     def _send(self, data: bytes, deadline: Deadline) -> None:
         left = memoryview(data)
         while left:
-            self.socket.settimeout(deadline.left())
+            self.socket.settimeout(deadline.remaining())
             left = left[self.socket.send(left) :]
 
     def _receive(self, deadline: Deadline) -> bytes:
-        self.socket.settimeout(deadline.left())
+        self.socket.settimeout(deadline.remaining())
         return self.socket.recv(PIECE)
 
 
@@ -123,7 +123,7 @@ class BlockingPool:
             connection.socket.close()
             raise
         if is_reusable:
-            self._give_back(connection)
+            self._release(connection)
         else:
             connection.socket.close()
         return answer
@@ -147,7 +147,7 @@ class BlockingPool:
                 return result
             result.socket.close()
 
-    def _give_back(self, connection: KeptConnection) -> None:
+    def _release(self, connection: KeptConnection) -> None:
         """Return a connection to the pool; close connections that are idle for too long or exceed the maximum."""
         connection.idle_since = now = time.monotonic()
         closed = []
@@ -167,14 +167,14 @@ class BlockingPool:
             plain = self._connected(server)
             return KeptConnection(server, self._encrypted(plain, server.origin))
         except OSError as error:
-            self.deadline.left()
+            self.deadline.remaining()
             raise Unreachable from error
 
     def _connected(self, server: Server) -> socket.socket:
         """Connect to the first address of a host that accepts; each gets a share of the remaining time."""
         addresses = self._addresses(server)
         for index, address in enumerate(addresses, start=1):
-            share = self.deadline.left() / (len(addresses) - index + 1)
+            share = self.deadline.remaining() / (len(addresses) - index + 1)
             try:
                 result = socket.create_connection((address, server.port), timeout=share)
                 result.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -187,7 +187,7 @@ class BlockingPool:
     def _addresses(self, server: Server) -> list[str]:
         looked_up = self._executor.submit(socket.getaddrinfo, server.host, server.port, type=socket.SOCK_STREAM)
         try:
-            return [str(result[4][0]) for result in looked_up.result(self.deadline.left())]
+            return [str(result[4][0]) for result in looked_up.result(self.deadline.remaining())]
         finally:
             looked_up.cancel()  # one that has not begun must not wait for its turn when nobody waits for it
 
@@ -195,7 +195,7 @@ class BlockingPool:
         if origin.scheme == "http":
             return plain
         try:
-            plain.settimeout(self.deadline.left())
+            plain.settimeout(self.deadline.remaining())
             return self._tls.wrap_socket(plain, server_hostname=origin.host)
         except BaseException:
             plain.close()

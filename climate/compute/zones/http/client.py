@@ -64,14 +64,14 @@ class HttpChildClient:
     transport: Transport = field(default_factory=SocketTransport)
     tokens: Tokens = field(default_factory=Tokens)
 
-    def ask(self, zone: ChildZone, request: ChildRequest, seconds: float | None = None) -> ChildAnswer:
+    def send(self, zone: ChildZone, request: ChildRequest, seconds: float | None = None) -> ChildAnswer:
         """Send one request. Raise ChildError if it is not answered in time or the answer is not usable."""
-        (outcome,) = self.ask_all([(zone, request)], seconds)
+        (outcome,) = self.send_all([(zone, request)], seconds)
         if isinstance(outcome, ChildError):
             raise outcome
         return outcome
 
-    def ask_all(
+    def send_all(
         self, requests: Sequence[tuple[ChildZone, ChildRequest]], seconds: float | None = None
     ) -> list[ChildAnswer | ChildError]:
         """Send all in parallel; a hanging one is abandoned at its deadline and delays no other."""
@@ -83,7 +83,7 @@ class HttpChildClient:
             AuthenticatedRequest(*pair, self.tokens, own_id, limit)
             for pair, limit in zip(requests, limits, strict=True)
         ]
-        outcomes = self.transport.hold([(talk.steps(), talk.limit) for talk in talks])
+        outcomes = self.transport.run([(talk.steps(), talk.limit) for talk in talks])
         return [talk.understood(outcome) for talk, outcome in zip(talks, outcomes, strict=True)]
 
 

@@ -37,7 +37,7 @@ T = TypeVar("T")
 class Transport(Protocol):
     """Transport of exchanges."""
 
-    def hold(self, talks: Sequence[tuple[Talk, float]]) -> list[Outcome]:
+    def run(self, talks: Sequence[tuple[Talk, float]]) -> list[Outcome]:
         """Run all exchanges in parallel, each with its timeout in seconds; outcomes are in order.
 
         A failed request ends its exchange with Unreachable, BrokenOff, TooLong or ValueError.
@@ -89,7 +89,7 @@ class SocketTransport:
     """Connections by process id, because a forked process needs its own."""
     _lock: Lock = field(default_factory=Lock)
 
-    def hold(self, talks: Sequence[tuple[Talk, float]]) -> list[Outcome]:
+    def run(self, talks: Sequence[tuple[Talk, float]]) -> list[Outcome]:
         """Run all exchanges in parallel. A single one runs in the calling thread, which is much cheaper."""
         if len(talks) == 1:
             return [self.alone(*talks[0])]

@@ -106,7 +106,7 @@ def test_beats_and_polls_cost_no_statement(lone: Tree, poller: Poller) -> None:
 def test_child_that_is_registered_is_polled_by_all_pollers(lone: Tree, poller: Poller) -> None:
     parent = lone["parent"]
     child = registry.add(parent.compute, {**ACCOUNT, "api_url": "http://nowhere"})
-    poller.news.hear("children")
+    poller.news.notify("children")
     for _ in range(2):
         poller.poll_zones()
     assert registry.get(parent.compute, child.id).attempts == 1

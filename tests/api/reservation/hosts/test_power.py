@@ -60,7 +60,7 @@ def test_secrets_are_nowhere(
     """Neither in answers nor in logs, the journal, notices, any row as it is, or what objects say of themselves."""
     wire(admin)
     answers = [admin("PUT", "/os-hosts/1/power", {**MEMORY, "settings": {"password": PASSWORD, "boot_seconds": -1}})]
-    driver(app).tell("h1", Trouble.REFUSES)
+    driver(app).inject("h1", Trouble.REFUSES)
     answers += [admin("POST", "/os-hosts/1/power/off"), admin("POST", "/os-hosts/1/power/on")]
     answers += [admin("GET", path) for path in ("/os-hosts/1/power", "/power", "/notices", "/os-hosts/1/history")]
     with climate.engine.connect() as conn:
@@ -157,7 +157,7 @@ def test_servers_keep_a_host_on(admin: Person, climate: Climate) -> None:
 def test_a_supply_in_trouble_is_reported_and_wanted_no_longer(app: Flask, admin: Person) -> None:
     wire(admin)
     for trouble, status in ((Trouble.FAILS, 503), (Trouble.HANGS, 503), (Trouble.REFUSES, 409)):
-        driver(app).tell("h1", trouble)
+        driver(app).inject("h1", trouble)
         answer = admin("POST", "/os-hosts/1/power/off")
         assert answer.status_code == status
         assert "the power supply of h1" in answer.json["error_message"]

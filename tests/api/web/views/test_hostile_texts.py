@@ -119,7 +119,7 @@ def test_names_of_projects_users_and_their_things_are_texts(app: Flask, here: Pl
     (member,) = read_operations.named_roles(here.identity, ["member"])
     for project_name in (name, f"other {name}"[:60]):
         project = accounts.create_project(here.identity, SETUP, accounts.NewProject(project_name))
-        roles.give(here.identity, SETUP, Holder(user.id), project.id, member.id)
+        roles.assign(here.identity, SETUP, Holder(user.id), project.id, member.id)
     browser = Browser(app)
     assert browser.sign_in(name, "a-long-password").status_code == 303
     browser.submit("/ui/settings", "/ui/settings/feeds", name=name, scope="user")

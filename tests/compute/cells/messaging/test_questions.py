@@ -243,7 +243,7 @@ def test_message_of_an_older_release_is_stored(cells: Tree, hands: dict[str, Han
 
 def test_delivery_id_stays_the_same(cells: Tree) -> None:
     """A command that is asked again by another way in this cell, stored or not, is known where it runs."""
-    message = messages.targeted("top", LEAF, "act", {}, "down", 10).asked().arrived("right", 10)
+    message = messages.targeted("top", LEAF, "act", {}, "down", 10).as_call().arrived("right", 10)
     leaf = cells_of(cells, "right")["leaf"]
     assert outbox.delivery_of(message, leaf) == outbox.delivery_of(message.stored(), leaf)
     assert outbox.delivery_of(message, leaf) != outbox.delivery_of(replace(message, uuid=str(uuid4())), leaf)

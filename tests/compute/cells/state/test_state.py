@@ -95,7 +95,7 @@ def test_offers_are_those_of_cells_with_nodes(cells: Tree) -> None:
 
 
 def test_start_asks_children_to_report(cells: Tree) -> None:
-    state.ask_children(cells["right"])
+    state.request_reports(cells["right"])
     cells.settle()
     assert units(cells, "top") == {"512": 32, "4096": 4}
 
@@ -104,7 +104,7 @@ def test_return_of_a_broker_is_noticed_although_nothing_else_is_sent(cells: Tree
     with cells["top"].engine.begin() as conn:
         conn.execute(text("UPDATE compute_cells SET failures = 3, last_error = 'away', retry_at = now()"))
         conn.execute(text("UPDATE compute_cells SET failures = 0 WHERE name = 'right'"))
-    state.ask_unreachable(cells["top"])
+    state.request_missed_reports(cells["top"])
     cells.settle()
     left = neighbours.get(cells["top"], "left")
     assert (left.failures, left.last_error) == (0, None)

@@ -61,7 +61,7 @@ def test_what_is_there_is_reported_until_it_is_taken_away() -> None:
 def test_clients_are_reported_until_that_is_forgotten() -> None:
     host = RecordingNetwork()
     host.serve(SERVED)
-    host.tell("net-1", DhcpAction.LEASED, ENTRY)
+    host.simulate("net-1", DhcpAction.LEASED, ENTRY)
     host.release(LINK, ENTRY)
     first, second = host.happened()
     assert (first.what, second.what) == (DhcpAction.LEASED, DhcpAction.RELEASED)

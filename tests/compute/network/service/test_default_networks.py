@@ -148,7 +148,7 @@ def test_ranges_that_no_interface_can_have_are_refused(cloud: Cloud, cidr: str) 
 def test_pools_on_interfaces_that_no_host_can_have_are_refused(cloud: Cloud, name: str) -> None:
     there = cloud(manager="flat_dhcp")
     with pytest.raises(BadRequest, match="is not a valid interface name"), there.compute.engine.begin() as conn:
-        floating_ips.make_pool(conn, "public", IPv4Network("172.24.4.0/28"), interface=name)
+        floating_ips.create_pool(conn, "public", IPv4Network("172.24.4.0/28"), interface=name)
     assert there.place.count("compute_floating_pools") == 0
 
 

@@ -127,7 +127,7 @@ def test_a_lost_wake_up_and_a_failed_one_are_made_good_by_the_next_round(wired: 
 
     for host in ("c1", "c2"):
         wired.net(host).fails = fails
-    task_worker.carry_out(wired.compute, server.id)
+    task_worker.run_task(wired.compute, server.id)
     assert plug(wired, server).rules == before
     broken = False
     sync_states.reconcile(wired.compute)
@@ -135,5 +135,5 @@ def test_a_lost_wake_up_and_a_failed_one_are_made_good_by_the_next_round(wired: 
 
 
 def test_a_wake_up_for_a_server_that_is_gone_does_nothing(wired: Wired) -> None:
-    task_worker.carry_out(wired.compute, str(uuid4()))
+    task_worker.run_task(wired.compute, str(uuid4()))
     assert wired.plugs() == []

@@ -301,7 +301,7 @@ def test_a_flat_network_tells_guests_their_addresses_by_file_or_by_hand(wired: W
 
 
 def test_a_node_without_networks_has_guests_with_addresses_on_paper(wired: Wired) -> None:
-    wired.here.driver.wires = Wiring.NONE
+    wired.here.driver.wiring_mode = Wiring.NONE
     server = wired.here.boot_one()
     card = wired.here.driver.seen[server.id].interfaces[0]
     assert (card.mac, card.addresses) == (server.addresses[0].mac, (server.addresses[0].address,))

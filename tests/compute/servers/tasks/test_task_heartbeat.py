@@ -54,7 +54,7 @@ def test_a_worker_that_lost_the_work_deletes_and_records_nothing(here: Place) ->
     assert here.look(server.id).task == REBUILD
     here.driver.calls.clear()
     asking_again = here.look(server.id)
-    task_worker.carry_out(here.compute, server.id)
+    task_worker.run_task(here.compute, server.id)
     assert (here.driver.calls, here.look(server.id)) == ([], asking_again)
 
 

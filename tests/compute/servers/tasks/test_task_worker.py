@@ -166,7 +166,7 @@ def test_a_wish_that_comes_while_the_driver_works_is_not_lost(here: Place) -> No
 
     here.driver.run = run
     here.rings.rung.clear()
-    task_worker.carry_out(here.compute, server.id)
+    task_worker.run_task(here.compute, server.id)
     assert here.count("compute_servers") == 0
     assert here.driver.guests == {}
 
@@ -174,9 +174,9 @@ def test_a_wish_that_comes_while_the_driver_works_is_not_lost(here: Place) -> No
 def test_doubled_rings_do_the_work_once(here: Place) -> None:
     server_id = here.boot()[0].id
     with ThreadPoolExecutor(8) as pool:
-        list(pool.map(lambda _: task_worker.carry_out(here.compute, server_id), range(16)))
+        list(pool.map(lambda _: task_worker.run_task(here.compute, server_id), range(16)))
     assert here.driver.calls == [("run", server_id)]
-    task_worker.carry_out(here.compute, str(uuid4()))
+    task_worker.run_task(here.compute, str(uuid4()))
 
 
 def test_lost_rings_are_rung_again_but_not_all_the_time(here: Place) -> None:
@@ -185,7 +185,7 @@ def test_lost_rings_are_rung_again_but_not_all_the_time(here: Place) -> None:
     assert task_worker.unfinished(here.compute, wait=0) == [("compute-1", server_id)]
     assert task_worker.unfinished(here.compute, wait=0) == []
     assert task_worker.unfinished(here.compute, wait=0, again=0) == [("compute-1", server_id)]
-    task_worker.carry_out(here.compute, server_id)
+    task_worker.run_task(here.compute, server_id)
     assert task_worker.unfinished(here.compute, wait=0, again=0) == []
 
 
@@ -197,14 +197,14 @@ def test_a_dead_workers_work_is_done_by_another(here: Place) -> None:
 
     works, here.driver.run = here.driver.run, dies
     with pytest.raises(KeyboardInterrupt):
-        task_worker.carry_out(here.compute, server_id)
+        task_worker.run_task(here.compute, server_id)
     here.driver.run = works
-    task_worker.carry_out(here.compute, server_id)
+    task_worker.run_task(here.compute, server_id)
     assert here.look(server_id).task == SPAWN
     with here.compute.engine.begin() as conn:
         conn.execute(text("UPDATE compute_servers SET worker_until = clock_timestamp() - interval '1 second'"))
     assert task_worker.unfinished(here.compute, wait=0) == [("compute-1", server_id)]
-    task_worker.carry_out(here.compute, server_id)
+    task_worker.run_task(here.compute, server_id)
     assert here.look(server_id).status == ACTIVE
 
 
@@ -218,7 +218,7 @@ def test_no_transaction_is_open_while_the_driver_works(here: Place) -> None:
         works(guest)
 
     here.driver.run = run
-    task_worker.carry_out(here.compute, server_id)
+    task_worker.run_task(here.compute, server_id)
     assert open_then == [0]
 
 
@@ -282,7 +282,7 @@ def test_a_deletion_that_fails_is_tried_again(here: Place) -> None:
     assert here.look(server_id).task == DELETE
     here.driver.delete = works
     assert task_worker.unfinished(here.compute, wait=0, again=0) == [("compute-1", server_id)]
-    task_worker.carry_out(here.compute, server_id)
+    task_worker.run_task(here.compute, server_id)
     assert here.count("compute_servers") == 0
 
 

@@ -56,7 +56,7 @@ class Pool:
 @pytest.fixture
 def pool(here: Place) -> Pool:
     with here.compute.engine.begin() as conn:
-        made = floating_ips.make_pool(conn, "outside", OUTSIDE)
+        made = floating_ips.create_pool(conn, "outside", OUTSIDE)
         for address in (FIRST, OTHER):
             floating_ips.add(conn, made, address, address)
     return Pool(here, made)

@@ -8,7 +8,7 @@ from sqlalchemy import text
 
 from climate.compute.models.node import FREEPOOL
 from climate.compute.nodes import services
-from climate.compute.store.reservations.take_back_together import PoolDeletion, keep, lock, take_back
+from climate.compute.store.reservations.take_back_together import PoolDeletion, lock, lock_unlocked, take_back
 from climate.database.connections import reading
 from tests.compute.cloud_factory import Place, node, place
 
@@ -49,8 +49,8 @@ def test_a_pool_that_another_transaction_holds_is_left_out(here: Place) -> None:
 
 def test_only_pools_are_kept_and_not_other_aggregates(here: Place) -> None:
     with here.compute.engine.begin() as conn:
-        assert keep(conn, {FREEPOOL, "first", "labels", "none"}) == {FREEPOOL, "first"}
-        assert keep(conn, set()) == frozenset()
+        assert lock_unlocked(conn, {FREEPOOL, "first", "labels", "none"}) == {FREEPOOL, "first"}
+        assert lock_unlocked(conn, set()) == frozenset()
 
 
 def test_a_pool_under_deletion_is_not_kept(here: Place) -> None:
@@ -58,7 +58,7 @@ def test_a_pool_under_deletion_is_not_kept(here: Place) -> None:
     with engine.begin() as other, engine.begin() as conn:
         other.execute(text("UPDATE compute_nodes SET pool = NULL WHERE name = 'n1'"))
         other.execute(text("DELETE FROM compute_aggregates WHERE name = 'first'"))
-        assert keep(conn, {"first", FREEPOOL}) == {FREEPOOL}
+        assert lock_unlocked(conn, {"first", FREEPOOL}) == {FREEPOOL}
 
 
 def test_taken_pools_are_deleted_and_their_nodes_moved_and_fenced(here: Place) -> None:

@@ -105,8 +105,8 @@ def test_all_that_a_guest_has_created_stands_still_and_ends_with_it(
     container.driver.run(guest)
     container.said(guest)
     first = container.pid(guest)
-    until(lambda: len(list(processes.behind(first))) == 3, "too few")
-    made = list(processes.behind(first))
+    until(lambda: len(list(processes.descendants(first))) == 3, "too few")
+    made = list(processes.descendants(first))
     assert {processes.state(one) in processes.STOPPED for one in made} == {False}
     container.driver.pause(guest)
     assert {processes.state(one) in processes.STOPPED for one in made} == {True}

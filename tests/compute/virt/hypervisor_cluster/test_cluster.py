@@ -297,7 +297,7 @@ def test_whoever_works_on_a_server_is_not_disturbed_by_the_round(far: Lab) -> No
     failed = str(far.where(guest))
     far.machines[failed].driver.up = False
     cluster = far.driver._clusters()[0]
-    with cluster.ledger.holding(guest.id):
+    with cluster.placements.holding(guest.id):
         far.driver.tidy()
         assert far.copies(guest) == [failed]
     far.driver.tidy()

@@ -138,7 +138,7 @@ class ClusterMachine(RuleBasedStateMachine):
 
     @invariant()
     def no_disk_that_is_shared_is_lost(self) -> None:
-        ledger, common = self.lab.driver._clusters()[0].ledger, self.lab.machines[SHARED[0]].driver.disks
+        ledger, common = self.lab.driver._clusters()[0].placements, self.lab.machines[SHARED[0]].driver.disks
         entries = ledger.entries() if self.lab.machines[SHARED[0]].disks else {}
         for server_id in {*self.known} - self.half_deleted:
             entry = entries.get(server_id)
@@ -150,7 +150,7 @@ class ClusterMachine(RuleBasedStateMachine):
     @invariant()
     def no_member_promises_more_than_it_has(self) -> None:
         cluster = self.lab.driver._clusters()[0]
-        entries = cluster.ledger.entries()
+        entries = cluster.placements.entries()
         rooms = cluster.rooms(entries)
         assert [room for room in rooms if not room.most.holds(room.taken)] == []
         node = self.lab.node

@@ -24,7 +24,7 @@ class Machines(Lab):
 
     @property
     def ledger(self) -> ServerPlacements:
-        return self.driver._clusters()[0].ledger
+        return self.driver._clusters()[0].placements
 
     def entry(self, guest: Guest) -> Entry:
         found = self.ledger.get(guest.id)
@@ -121,7 +121,7 @@ def test_a_server_stays_while_an_order_to_start_it_may_still_be_carried_out(lab:
     lab.maintain(ONE)
     lab.round()
     assert lab.where(guest) == ONE
-    lab.ledger.put(replace(lab.entry(guest), rests_until=0))
+    lab.ledger.write(replace(lab.entry(guest), rests_until=0))
     lab.round()
     assert lab.where(guest) == TWO
 
@@ -147,7 +147,7 @@ def test_a_move_that_fails_leaves_the_server_where_it_is_and_rests(lab: Machines
     awaiting = lab.machines[TWO].driver
     assert isinstance(awaiting, Host)
     assert awaiting.awaited == set()
-    lab.ledger.put(replace(lab.entry(guest), rests_until=0))
+    lab.ledger.write(replace(lab.entry(guest), rests_until=0))
     lab.round()
     assert (lab.where(guest), lab.copies(guest)) == (TWO, [TWO])
 
@@ -167,7 +167,7 @@ def test_a_member_that_cannot_receive_a_server_does_not_keep_it_from_another(lab
         tried.append(move.other.member)
         lab.strike(1, VirtError)
         lab.round()
-        lab.ledger.put(replace(lab.entry(guest), rests_until=0))
+        lab.ledger.write(replace(lab.entry(guest), rests_until=0))
     assert sorted(tried[:2]) == [TWO, "m3"]
     assert tried[2] == tried[0]
     lab.round()
@@ -376,7 +376,7 @@ def test_a_migration_that_an_older_release_began_goes_on(lab: Machines) -> None:
     move = lab.entry(guest).moving
     assert move is not None
     open_key = {**(move.arrangement or {}), SECRETS: {"key": KEY}}
-    lab.ledger.put(replace(lab.entry(guest), moving=replace(move, arrangement=open_key)))
+    lab.ledger.write(replace(lab.entry(guest), moving=replace(move, arrangement=open_key)))
     lab.round()
     assert (lab.where(guest), lab.copies(guest)) == (TWO, [TWO])
 

@@ -39,7 +39,7 @@ def test_a_guest_is_read_as_it_was_written(tmp_path: Path) -> None:
     assert [one.name for one in fields(Guest) if getattr(WHOLE, one.name) == getattr(plain, one.name)] == ["id"]
     ledger = ServerPlacements(tmp_path)
     entry = Entry(WHOLE, Place("near", "here"), State.RUNNING)
-    ledger.put(entry)
+    ledger.write(entry)
     assert ServerPlacements(tmp_path).get(WHOLE.id) == entry
 
 
@@ -54,7 +54,7 @@ def test_a_rest_ends_in_its_time_and_when_the_clock_is_set_back(hours: float, is
 def test_an_entry_from_before_there_were_config_drives_is_read(tmp_path: Path) -> None:
     ledger = ServerPlacements(tmp_path)
     entry = Entry(WHOLE, Place("near", "here"), State.RUNNING)
-    ledger.put(entry)
+    ledger.write(entry)
     file = tmp_path / f"{WHOLE.id}.json"
     said = json.loads(file.read_text(encoding="utf-8"))
     del said["guest"]["config"]
@@ -65,7 +65,7 @@ def test_an_entry_from_before_there_were_config_drives_is_read(tmp_path: Path) -
 def test_an_entry_from_before_there_were_live_migrations_is_read(tmp_path: Path) -> None:
     ledger = ServerPlacements(tmp_path)
     entry = Entry(WHOLE, Place("near", "here"), State.RUNNING, moving=LiveMove(Place("far", "rack"), {"pid": "1 2"}))
-    ledger.put(entry)
+    ledger.write(entry)
     assert ledger.get(WHOLE.id) == entry
     file = tmp_path / f"{WHOLE.id}.json"
     said = json.loads(file.read_text(encoding="utf-8"))

@@ -72,7 +72,7 @@ def test_a_guest_that_powers_itself_off_is_dead(qemu: Subject) -> None:
     qemu.driver.run(guest)
     qemu.said(guest)
     with qmp.connect(folder(qemu, guest), PATIENCE) as monitor:
-        monitor.ask("system_powerdown")
+        monitor.execute("system_powerdown")
     until(lambda: qemu.state(guest) is State.DEAD, "it goes on")
 
 
@@ -108,10 +108,10 @@ def test_a_suspending_that_broke_off_is_taken_up_again(qemu: Subject) -> None:
     qemu.driver.run(guest)
     qemu.said(guest)
     with qmp.connect(folder(qemu, guest), PATIENCE) as monitor, (folder(qemu, guest) / "memory.new").open("wb") as kept:
-        monitor.ask("stop")
-        monitor.ask("getfd", [kept.fileno()], fdname="memory")
-        monitor.ask("migrate", uri="fd:memory")
-        until(lambda: monitor.ask("query-migrate")["status"] == "completed", "no end")
+        monitor.execute("stop")
+        monitor.execute("getfd", [kept.fileno()], fdname="memory")
+        monitor.execute("migrate", uri="fd:memory")
+        until(lambda: monitor.execute("query-migrate")["status"] == "completed", "no end")
     assert qemu.state(guest) is State.PAUSED
     qemu.driver.suspend(guest)
     assert qemu.state(guest) is State.SUSPENDED
@@ -154,9 +154,9 @@ def test_a_copy_that_nobody_waits_for_does_not_hinder_the_next(qemu: Subject, tm
     disks.create("qemu-img", tmp_path / "left", disks.GB)
     with qmp.connect(folder(qemu, guest), PATIENCE) as monitor:
         file = {"driver": "file", "filename": str(tmp_path / "left")}
-        monitor.ask("blockdev-add", node_name="climate-copy", driver="qcow2", file=file)
+        monitor.execute("blockdev-add", node_name="climate-copy", driver="qcow2", file=file)
         copy = {"device": "disk", "target": "climate-copy", "sync": "full", "speed": 1}
-        monitor.ask("blockdev-backup", job_id="climate-copy", **copy)
+        monitor.execute("blockdev-backup", job_id="climate-copy", **copy)
     qemu.driver.snapshot(guest, tmp_path / "image")
     assert described(tmp_path / "image")["virtual-size"] == disks.GB
 
@@ -283,7 +283,7 @@ def test_a_machine_has_the_sizes_and_interfaces_of_its_guest(qemu: Subject) -> N
     guest = qemu.guest(vcpus=2, ram_mb=24, interfaces=tuple(map(Interface, macs)))
     qemu.driver.run(guest)
     with qmp.connect(folder(qemu, guest), PATIENCE) as monitor:
-        assert len(monitor.ask("query-cpus-fast")) == 2
-        assert monitor.ask("query-memory-size-summary")["base-memory"] == 24 << 20
-        assert [nic["main-mac"] for nic in monitor.ask("query-rx-filter")] == macs
-        assert monitor.ask("query-uuid")["UUID"] == guest.id
+        assert len(monitor.execute("query-cpus-fast")) == 2
+        assert monitor.execute("query-memory-size-summary")["base-memory"] == 24 << 20
+        assert [nic["main-mac"] for nic in monitor.execute("query-rx-filter")] == macs
+        assert monitor.execute("query-uuid")["UUID"] == guest.id

@@ -87,7 +87,7 @@ def test_a_qemu_that_reads_the_last_of_the_memory_is_waited_for(tmp_path: Path) 
 def test_a_key_that_a_qemu_refuses_is_in_no_file(tmp_path: Path) -> None:
     refusal = VirtError("no such type")
     with answering(tmp_path, {"object-add": [refusal]}) as (_, monitor), pytest.raises(VirtError, match="object-add"):
-        migration_tls.give(monitor, tmp_path, Credentials("token", migration_tls.new_key()), CLIENT)
+        migration_tls.configure(monitor, tmp_path, Credentials("token", migration_tls.new_key()), CLIENT)
     assert [one.name for one in tmp_path.rglob("*") if one.name != qmp.SOCKET] == []
 
 

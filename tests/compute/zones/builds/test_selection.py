@@ -31,10 +31,10 @@ class Canned:
         self.answers = answers
         self.asked: list[tuple[ChildZone, ChildRequest]] = []
 
-    def ask(self, zone: ChildZone, request: ChildRequest, seconds: float | None = None) -> ChildAnswer:
+    def send(self, zone: ChildZone, request: ChildRequest, seconds: float | None = None) -> ChildAnswer:
         raise NotImplementedError
 
-    def ask_all(self, requests: Any, seconds: float | None = None) -> list[ChildAnswer | ChildError]:
+    def send_all(self, requests: Any, seconds: float | None = None) -> list[ChildAnswer | ChildError]:
         self.asked += requests
         return list(self.answers)
 

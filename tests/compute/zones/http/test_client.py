@@ -66,26 +66,26 @@ INFO = ChildRequest("GET", "/zones/info")
 def test_answer_is_parsed_and_the_token_is_kept(child: Child) -> None:
     talker = client(child)
     for _ in range(3):
-        answer = talker.ask(ZONE, INFO)
+        answer = talker.send(ZONE, INFO)
         assert (answer.status, answer.body) == (200, {"zone": {"name": "child"}})
     assert child.issued == 1
 
 
 def test_base_url_without_the_path_of_compute_leads_to_the_same_child(child: Child) -> None:
-    assert client(child).ask(replace(ZONE, api_url="http://child"), INFO).is_good
+    assert client(child).send(replace(ZONE, api_url="http://child"), INFO).is_good
 
 
 def test_refused_token_is_fetched_anew(child: Child) -> None:
     talker = client(child)
-    talker.ask(ZONE, INFO)
+    talker.send(ZONE, INFO)
     child.accepted.clear()
-    assert talker.ask(ZONE, INFO).is_good
+    assert talker.send(ZONE, INFO).is_good
     assert child.issued == 2
 
 
 def test_wrong_password_is_refused_without_showing_it(child: Child) -> None:
     with pytest.raises(ChildRefused) as refused:
-        client(child).ask(replace(ZONE, password="sesame street"), INFO)
+        client(child).send(replace(ZONE, password="sesame street"), INFO)
     assert "sesame" not in str(refused.value)
 
 
@@ -104,7 +104,7 @@ def test_account_and_token_of_one_child_reach_no_other_child(child: Child) -> No
     talker = client(child, other=other.app)
     second = ChildZone(2, "http://other/compute/v2.1", "second parent", "second password")
     for zone in (ZONE, second, ZONE, second):
-        assert talker.ask(zone, INFO).is_good
+        assert talker.send(zone, INFO).is_good
     assert [(user["name"], user["password"]) for user in asked] == [("second parent", "second password")]
     assert {headers["X-Auth-Token"] for headers in other.seen} == {"token-of-other"}
     assert {headers["X-Auth-Token"] for headers in child.seen} == {"token-1"}
@@ -112,21 +112,21 @@ def test_account_and_token_of_one_child_reach_no_other_child(child: Child) -> No
 
 def test_changed_password_does_not_use_the_old_token(child: Child) -> None:
     talker = client(child)
-    talker.ask(ZONE, INFO)
+    talker.send(ZONE, INFO)
     with pytest.raises(ChildRefused):
-        talker.ask(replace(ZONE, password="another"), INFO)
+        talker.send(replace(ZONE, password="another"), INFO)
 
 
 def test_statuses_are_passed_on(child: Child) -> None:
     child.route("/compute/v2.1/gone", lambda: (jsonify(itemNotFound={"code": 404}), 404))
     child.route("/compute/v2.1/done", lambda: ("", 204))
     talker = client(child)
-    assert talker.ask(ZONE, ChildRequest("GET", "/gone")).status == 404
-    assert talker.ask(ZONE, ChildRequest("POST", "/done", {"os-stop": None})).body is None
+    assert talker.send(ZONE, ChildRequest("GET", "/gone")).status == 404
+    assert talker.send(ZONE, ChildRequest("POST", "/done", {"os-stop": None})).body is None
 
 
 def test_chain_and_remaining_time_travel_with_the_request(child: Child) -> None:
-    client(child, seconds=100).ask(ZONE, replace(INFO, chain=ZoneChain(("top",), 10.0)))
+    client(child, seconds=100).send(ZONE, replace(INFO, chain=ZoneChain(("top",), 10.0)))
     assert child.seen[-1]["X-Zone-Chain"] == "top,own"
     assert child.seen[-1]["X-Zone-Seconds"] == "7.000"
 
@@ -149,14 +149,14 @@ def test_chain_and_remaining_time_travel_with_the_request(child: Child) -> None:
 def test_unusable_answer_is_an_error(child: Child, answer: Any, error: type[ChildError], text: str) -> None:
     child.route("/compute/v2.1/odd", answer)
     with pytest.raises(error, match=text) as raised:
-        client(child, elsewhere=lambda *_: pytest.fail("followed")).ask(ZONE, ChildRequest("GET", "/odd"))
+        client(child, elsewhere=lambda *_: pytest.fail("followed")).send(ZONE, ChildRequest("GET", "/odd"))
     assert "sesame" not in str(raised.value)
     assert PASSWORD not in str(raised.value)
 
 
 def test_child_that_is_not_there_is_an_error(child: Child) -> None:
     with pytest.raises(ChildError, match="cannot be reached: Connection refused"):
-        client(child).ask(replace(ZONE, api_url="http://nowhere"), INFO)
+        client(child).send(replace(ZONE, api_url="http://nowhere"), INFO)
 
 
 @pytest.fixture
@@ -185,10 +185,10 @@ def test_answer_that_drips_is_late_all_the_same(child: Child) -> None:
     with served(child.app) as port:
         there = replace(ZONE, api_url=f"http://127.0.0.1:{port}/compute/v2.1")
         talker = HttpChildClient(lambda: "own", 20)
-        talker.ask(there, INFO)  # the token, so that the short deadline below is for one request
+        talker.send(there, INFO)  # the token, so that the short deadline below is for one request
         try:
             with pytest.raises(ChildTimeout, match=r"within 0\.2 s"):
-                talker.ask(there, ChildRequest("GET", "/slow"), 0.2)
+                talker.send(there, ChildRequest("GET", "/slow"), 0.2)
         finally:
             over.set()
 
@@ -196,8 +196,8 @@ def test_answer_that_drips_is_late_all_the_same(child: Child) -> None:
 def test_child_that_hangs_delays_no_other(child: Child, hanging: Callable[..., Any]) -> None:
     slow = replace(ZONE, id=2, api_url="http://slow")
     talker = client(child, slow=hanging)
-    talker.ask(ZONE, INFO)  # the token, so that the short deadline below is for one request
-    outcomes = talker.ask_all([(slow, replace(INFO, chain=ZoneChain((), 0.2))), (ZONE, INFO)])
+    talker.send(ZONE, INFO)  # the token, so that the short deadline below is for one request
+    outcomes = talker.send_all([(slow, replace(INFO, chain=ZoneChain((), 0.2))), (ZONE, INFO)])
     assert isinstance(outcomes[0], ChildTimeout)
     assert isinstance(outcomes[1], ChildAnswer)
     assert outcomes[1].is_good
@@ -205,6 +205,6 @@ def test_child_that_hangs_delays_no_other(child: Child, hanging: Callable[..., A
 
 def test_no_secret_in_reprs(child: Child) -> None:
     talker = client(child)
-    talker.ask(ZONE, INFO)
+    talker.send(ZONE, INFO)
     assert PASSWORD not in repr(ZONE)
     assert "token-1" not in repr(talker)

@@ -112,12 +112,12 @@ class One(Protocol):
 
 
 def alone(transport: SocketTransport, talk: Any, seconds: float = PATIENT) -> Any:
-    (outcome,) = transport.hold([(talk, seconds)])
+    (outcome,) = transport.run([(talk, seconds)])
     return outcome
 
 
 def beside(transport: SocketTransport, talk: Any, seconds: float = PATIENT) -> Any:
-    outcome, other = transport.hold([(talk, seconds), (nothing(), PATIENT)])
+    outcome, other = transport.run([(talk, seconds), (nothing(), PATIENT)])
     assert other == b"nothing"
     return outcome
 
@@ -314,7 +314,7 @@ def test_each_talk_ends_at_its_own_deadline_and_delays_no_other() -> None:
                 return
 
     with listening(hang) as silent, listening(drip) as slow, listening(polite) as quick:
-        outcomes = SocketTransport().hold([(ask(silent), 0.3), (ask(slow), 0.2), (ask(quick), PATIENT)])
+        outcomes = SocketTransport().run([(ask(silent), 0.3), (ask(slow), 0.2), (ask(quick), PATIENT)])
         over.set()
     assert [type(outcome) for outcome in outcomes[:2]] == [TimeoutError, TimeoutError]
     assert outcomes[2] == b"1"
@@ -484,7 +484,7 @@ def test_name_is_looked_up_beside_the_thread(one: One) -> None:
 def test_pool_keeps_a_limited_number() -> None:
     with listening(polite) as server:
         transport = SocketTransport()
-        transport.hold([(ask(server), PATIENT) for _ in range(MOST_KEPT + 5)])
+        transport.run([(ask(server), PATIENT) for _ in range(MOST_KEPT + 5)])
         assert len(transport.network.pool.connections) == MOST_KEPT
 
 

@@ -56,13 +56,13 @@ class Spool:
             return None
         except ValueError as error:
             log.warning("DHCP event %s dropped: %s", path, error)
-            self._put_away(path, path.unlink)
+            self._try_removal(path, path.unlink)
         except OSError as error:
             log.warning("DHCP event %s set aside: %s", path, error)
-            self._put_away(path, lambda: path.rename(self.folder / f".damaged-{name}"))
+            self._try_removal(path, lambda: path.rename(self.folder / f".damaged-{name}"))
         return None
 
-    def _put_away(self, path: Path, act: Callable[[], object]) -> None:
+    def _try_removal(self, path: Path, act: Callable[[], object]) -> None:
         try:
             act()
         except OSError as error:
