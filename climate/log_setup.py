@@ -69,7 +69,7 @@ def redact(_logger: WrappedLogger, _method: str, entry: EventDict) -> EventDict:
     return {key: _clean(key, value, 0) for key, value in entry.items()}
 
 
-def _clean(key: str, value: Any, depth: int) -> object:
+def _clean(key: str, value: object, depth: int) -> object:
     if key.startswith("_"):
         return value
     if _names_a_secret(key):

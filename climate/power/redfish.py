@@ -6,7 +6,7 @@ DMTF DSP0268, ComputerSystem: `PowerState`, and `#ComputerSystem.Reset` with the
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from marshmallow import Schema, ValidationError, fields, validate
 
@@ -45,7 +45,9 @@ def _is_address(text: str) -> None:
 class Verify(fields.Field[bool | str]):
     """Certificate verification: true, false, or the path of a file of certificate authorities."""
 
-    def _deserialize(self, value: Any, attr: str | None, data: Mapping[str, object] | None, **_: Any) -> bool | str:
+    def _deserialize(
+        self, value: object, attr: str | None, data: Mapping[str, object] | None, **_: object
+    ) -> bool | str:
         if isinstance(value, bool) or (isinstance(value, str) and value.startswith("/") and value.isprintable()):
             return value
         raise ValidationError("It must be true, false, or the absolute path of a file of certificates.")

@@ -106,7 +106,7 @@ class PreparedConnection(psycopg.Connection[Any]):
             raise psycopg.OperationalError(f"the rollback failed: {self.pgconn.get_error_message()}")
 
 
-class Cursor(psycopg.Cursor[Any]):
+class Cursor(psycopg.Cursor[object]):
     """Cursor that describes the columns of its result on demand.
 
     SQLAlchemy asks each result whether it has a description, but reads it only for the first result of a statement.

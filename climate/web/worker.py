@@ -264,7 +264,7 @@ class BufferingWorker(RefusesInJson, AcceptsInTurn, ThreadWorker):  # type: igno
     busy_bytes_per_second = BUSY_BYTES_PER_SECOND
     client_socket = PatientSocket
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, *args: object, **kwargs: object) -> None:
         super().__init__(*args, **kwargs)
         self._waiting: dict[object, Waiting] = {}
         """By connection; those that have waited longest come first."""

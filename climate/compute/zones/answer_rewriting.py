@@ -16,7 +16,7 @@ FORBIDDEN = {
 Entry = Mapping[str, object]
 
 
-def cooked(body: Any, owner: PlacedServer | None = None) -> object:
+def cooked(body: object, owner: PlacedServer | None = None) -> object:
     """Return the body of an answer about a server; `owner` None: unknown here, so the child's stays."""
     if not isinstance(body, Mapping):
         return body
@@ -38,7 +38,7 @@ def _action(entry: object, owner: PlacedServer | None) -> object:
     return {**entry} | _owner(entry, {"project_id": owner.project_id, "user_id": None})
 
 
-def _actions(entries: Any, owner: PlacedServer | None) -> object:
+def _actions(entries: object, owner: PlacedServer | None) -> object:
     return [_action(entry, owner) for entry in entries] if isinstance(entries, list) else entries
 
 
@@ -49,7 +49,7 @@ def _security_groups(entries: object, owner: PlacedServer | None) -> object:
     return [_of_project(entry, owner.project_id) for entry in entries]
 
 
-def _of_project(value: Any, project_id: str) -> object:
+def _of_project(value: object, project_id: str) -> object:
     if isinstance(value, list):
         return [_of_project(one, project_id) for one in value]
     if not isinstance(value, Mapping):

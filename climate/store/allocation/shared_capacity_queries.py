@@ -76,11 +76,11 @@ class Search:
 
     For a start soon, hosts that are up come first.
     """
-    ranked: Select[Any]
+    ranked: Select[object]
     """All hosts with capacity, in that order."""
-    quick: Select[Any]
+    quick: Select[object]
     """Same as `best`, with locks; skips rows that others hold."""
-    again: Select[Any]
+    again: Select[object]
     """(host, free slots) of those among `numbers` that match and have capacity."""
     rooms: Select[Any]
     """Same for all hosts."""
@@ -194,7 +194,7 @@ def _candidates(rooms: FromClause) -> Select[int, *tuple[int, ...]]:
     return select(rooms.c.id, *(rooms.c[f"free_{part}"] for part in PARTS)).order_by(*_order(rooms))
 
 
-def _best(rooms: FromClause) -> Select[Any]:
+def _best(rooms: FromClause) -> Select[object]:
     order = _order(rooms)
     before = func.sum(rooms.c.worth).over(order_by=order, rows=(None, -1 - SPARE))
     ranked = select(
@@ -209,7 +209,7 @@ def _best(rooms: FromClause) -> Select[Any]:
     )
 
 
-def _uses(suitable: ColumnElement[bool]) -> Select[Any]:
+def _uses(suitable: ColumnElement[bool]) -> Select[object]:
     """Return the uses, read host by host as in `host_queries._busy`."""
     a, limit = allocations, bindparam("limit", type_=Integer)
     begins, ends = func.lower(a.c.during).label("begins"), func.upper(a.c.during).label("ends")

@@ -92,7 +92,7 @@ def then(conn: Connection, at: datetime) -> Mapping[str, object]:
     return decided(journal.of_operators(known))
 
 
-def store(conn: Connection, author: Caller, changes: Mapping[str, Any], now: datetime) -> None:
+def store(conn: Connection, author: Caller, changes: Mapping[str, object], now: datetime) -> None:
     """Store settings of the reservation pool; None restores the default.
 
     Raise Tampered if the row does not match the facts.
@@ -113,5 +113,5 @@ def write(conn: Connection, pool: str, changes: Mapping[str, object], now: datet
     conn.execute(made.on_conflict_do_update(index_elements=[pool_terms.c.pool], set_=row))
 
 
-def _set_values(row: Mapping[str, Any]) -> dict[str, object]:
+def _set_values(row: Mapping[str, object]) -> dict[str, object]:
     return {name: row[name] for name in NAMES if row.get(name) is not None}

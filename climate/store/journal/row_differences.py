@@ -167,12 +167,12 @@ def _differing(
             yield RowDifference(stream, projection, projected, named, row.said, known, columns)
 
 
-def _columns(said: Mapping[str, object], known: Mapping[str, Any], projected: Mapping[str, object]) -> Iterator[str]:
+def _columns(said: Mapping[str, object], known: Mapping[str, object], projected: Mapping[str, object]) -> Iterator[str]:
     """Yield the columns that differ, among those that the facts determine."""
     return (name for name in known if name in projected and said[name] != known[name])
 
 
-def _key(projected: Projected, row: Mapping[str, Any]) -> tuple[str, ...]:
+def _key(projected: Projected, row: Mapping[str, object]) -> tuple[str, ...]:
     return tuple(str(row[name]) for name in projected.key)
 
 

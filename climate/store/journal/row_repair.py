@@ -112,7 +112,7 @@ def _insert(conn: Connection, one: RowDifference, now: datetime) -> None:
     conn.execute(insert(one.projected.table).values(row))
 
 
-def _writable(one: RowDifference, values: dict[str, Any]) -> dict[str, object]:
+def _writable(one: RowDifference, values: dict[str, object]) -> dict[str, object]:
     """Return the columns that can be written; secrets are only cleared."""
     if one.projected.table is not host_power or "secrets" not in values:
         return values

@@ -132,7 +132,7 @@ _CHECKS: Sequence[tuple[str, Check, Sequence[str]]] = (
 """Fields of a message, each with the check of its value and the words for a refusal."""
 
 
-def _check_values(given: Mapping[str, Any]) -> None:
+def _check_values(given: Mapping[str, object]) -> None:
     """Raise BadMessage for a value of the wrong kind. A missing field is another error, or has its default."""
     for words, fits, names in _CHECKS:
         if not all(fits(given[name]) for name in names if name in given):

@@ -128,7 +128,7 @@ class BrokerTransport:
             link.close()
 
     @contextmanager
-    def _link(self, name: str, given: Mapping[str, Any]) -> "Iterator[_Link]":
+    def _link(self, name: str, given: Mapping[str, object]) -> "Iterator[_Link]":
         """Yield the connection to a neighbour; recreate it if the address changed, and drop it after an error."""
         with self._lock:
             link = self._open.get(name)
@@ -146,7 +146,7 @@ class BrokerTransport:
             link.close()
             raise TransportError(f"The broker of cell {name} is unreachable: {type(error).__name__}") from None
 
-    def _connection(self, name: str, given: Mapping[str, Any]) -> Connection:
+    def _connection(self, name: str, given: Mapping[str, object]) -> Connection:
         try:
             return self.connect(**given, transport_options=dict(OPTIONS))
         except ValueError as error:
@@ -156,7 +156,7 @@ class BrokerTransport:
 class _Link:
     """Connection used by one thread at a time."""
 
-    def __init__(self, given: Mapping[str, Any], connection: Connection) -> None:
+    def __init__(self, given: Mapping[str, object], connection: Connection) -> None:
         self.given = given
         self.errors = (*connection.connection_errors, *connection.channel_errors)
         self._connection = connection

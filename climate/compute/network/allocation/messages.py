@@ -80,5 +80,5 @@ def _refusal(body: Mapping[str, Any]) -> errors.ComputeError:
     return kind(said)
 
 
-def _address(given: Any) -> str | None:
+def _address(given: object) -> str | None:
     return None if given is None else str(IPv4Address(given))

@@ -53,7 +53,7 @@ Term = Variable | Literal | Call
 def _each(holds: Callable[[Any, Any], Any]) -> Callable[[Sequence[object]], bool]:
     """Compare the first argument with each other one; values of different types never match."""
 
-    def compare(values: Sequence[Any]) -> bool:
+    def compare(values: Sequence[object]) -> bool:
         try:
             return len(values) > 1 and all(holds(values[0], value) for value in values[1:])
         except TypeError:

@@ -73,7 +73,7 @@ def listed(conn: Connection, wanted: Mapping[str, Any], limit: int, after: Migra
     return [migration_of(row) for row in conn.execute(query, given).mappings()]
 
 
-def _alternatives(wanted: Mapping[str, Any]) -> list[dict[str, str]]:
+def _alternatives(wanted: Mapping[str, object]) -> list[dict[str, str]]:
     """Return the ways in which a migration can match the filters by value: column -> the filter with its value."""
     names = [name for name in wanted if name in COLUMNS_OF]
     result = []

@@ -6,7 +6,6 @@ Each change is written together with the row of the server, which the caller has
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
-from typing import Any
 
 from sqlalchemy import Connection, RowMapping, and_, bindparam, case, exists, false, func, or_, select, text, update
 
@@ -320,7 +319,7 @@ def _held(row: RowMapping) -> Held:
     return Held(values.pop("over"), values.pop("away"), migration_of(values))
 
 
-def migration_of(row: RowMapping | dict[str, Any]) -> Migration:
+def migration_of(row: RowMapping | dict[str, object]) -> Migration:
     """Return the migration of a row of COLUMNS."""
     values = dict(row)
     held = Room(**{name: values.pop(name) for name in asdict(Room())})

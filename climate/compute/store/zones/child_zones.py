@@ -130,7 +130,7 @@ def own_id(conn: Connection) -> str:
     return str(known)
 
 
-def _recorded(conn: Connection, polled: ChildZone, values: Mapping[str, Any]) -> ChildZone | None:
+def _recorded(conn: Connection, polled: ChildZone, values: Mapping[str, object]) -> ChildZone | None:
     same = (zones.c.api_url == polled.api_url) & (zones.c.username == polled.username)
     same &= zones.c.password == polled.password
     changed = update(zones).where(zones.c.id == polled.id, same).values(**values).returning(*COLUMNS)

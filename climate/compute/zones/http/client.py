@@ -10,7 +10,7 @@ from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from hashlib import sha256
-from typing import Any, Literal
+from typing import Literal
 from urllib.parse import quote, urlencode, urlsplit
 
 from climate import exception_chain, strict_json
@@ -208,7 +208,7 @@ def _parsed(content: bytes) -> object:
         return NONSENSE
 
 
-def _expiry(body: Any) -> object:
+def _expiry(body: object) -> object:
     token = body.get("token") if isinstance(body, dict) else None
     return token.get("expires_at") if isinstance(token, dict) else None
 
