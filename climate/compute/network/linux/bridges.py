@@ -6,18 +6,17 @@ The order of addresses follows ensure_bridge of Nova's linux_net: a gateway's ad
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from ipaddress import IPv6Address, IPv6Interface, ip_interface
-from typing import Any
 
 from climate.compute.errors import NetworkError
 from climate.compute.network.driver import Link
 from climate.compute.network.linux import netlink
-from climate.compute.network.linux.netlink import Device, Interface, Mark, Step
+from climate.compute.network.linux.netlink import Device, Interface, Mark, Netlink, Row, Step
 
 _BY_THE_WAY_BACK = 1
 _MAIN_TABLE, _BY_KERNEL, _UNICAST, _LINK_LOCAL = 254, 2, 1, 253
 
 
-def ensure(ip: object, link: Link, mtu: int) -> Device:
+def ensure(ip: Netlink, link: Link, mtu: int) -> Device:
     """Ensure that the bridge of a network exists, creating it if climate owns it; attach nothing yet."""
     result = netlink.find(ip, link.bridge)
     if not link.ours:
@@ -36,7 +35,7 @@ def ensure(ip: object, link: Link, mtu: int) -> Device:
     return netlink.device(ip, link.bridge)
 
 
-def existing(ip: Any, link: Link) -> Device:
+def existing(ip: Netlink, link: Link) -> Device:
     """Return the existing bridge of a network. Raise NetworkError if it is missing."""
     result = netlink.device(ip, link.bridge)
     if not link.ours:
@@ -45,7 +44,7 @@ def existing(ip: Any, link: Link) -> Device:
     return result
 
 
-def attach(ip: Any, bridge: Device, interface: Device) -> None:
+def attach(ip: Netlink, bridge: Device, interface: Device) -> None:
     """Add a host interface to a bridge, which takes over the global addresses and routes of the interface."""
     if interface.master not in (None, bridge.index):
         raise NetworkError(f"{interface.name} is already in a bridge other than {bridge.name}.")
@@ -60,7 +59,7 @@ def attach(ip: Any, bridge: Device, interface: Device) -> None:
         # Neighbours have this MAC in their caches; the bridge keeps it to stay reachable.
         ip.link("set", index=bridge.index, address=interface.mac)
     moved = list(_moving(ip, interface.index, bridge.index))
-    if any(":" in words.get("address", "") for _, _, words in moved):
+    if any(":" in str(words.get("address", "")) for _, _, words in moved):
         netlink.sysctl(f"ipv6/conf/{bridge.name}/disable_ipv6", 0)
     if interface.master is None or moved:
         enslaved = ("link", "set", {"index": interface.index, "master": bridge.index})
@@ -68,7 +67,7 @@ def attach(ip: Any, bridge: Device, interface: Device) -> None:
         netlink.at_once([*added, enslaved, *taken])
 
 
-def ensure_gateway(ip: Any, bridge: Device, link: Link) -> None:
+def ensure_gateway(ip: Netlink, bridge: Device, link: Link) -> None:
     """Configure the gateway's addresses on a bridge; the IPv4 address becomes its first."""
     wanted = [gateway for gateway in (link.gateway, link.gateway_v6) if gateway is not None]
     stale = [gateway for gateway in gateways(bridge) if gateway not in wanted] if wanted else []
@@ -94,7 +93,7 @@ def link_local(bridge: Device) -> IPv6Address:
     return address
 
 
-def let_go(ip: object, network_id: str) -> None:
+def let_go(ip: Netlink, network_id: str) -> None:
     """Remove the gateway's addresses from the bridge of a network."""
     for bridge in _of(ip, network_id):
         steps = [("addr", "del", netlink.address(bridge.index, gateway)) for gateway in gateways(bridge)]
@@ -103,7 +102,7 @@ def let_go(ip: object, network_id: str) -> None:
         netlink.mark(ip, bridge, Mark(network_id))
 
 
-def remove(ip: object, network_id: str) -> None:
+def remove(ip: Netlink, network_id: str) -> None:
     """Delete the bridge of a network; the host's interfaces get their addresses and routes back.
 
     Bridges whose creation was interrupted before they were marked are deleted too.
@@ -152,7 +151,7 @@ def _mark(link: Link, there: Mark | None) -> Mark:
     return Mark(link.network_id, tuple(dict.fromkeys([*wanted, *(there.words if there else ())])))
 
 
-def _create(ip: Any, name: str) -> None:
+def _create(ip: Netlink, name: str) -> None:
     # A bridge with an explicit MAC keeps it when interfaces join.
     mac = "02:" + ":".join(f"{byte:02x}" for byte in secrets.token_bytes(5))
     words = {"kind": "bridge", "br_stp_state": 0, "br_forward_delay": 0, "br_mcast_snooping": 0}
@@ -164,7 +163,7 @@ def _create(ip: Any, name: str) -> None:
         netlink.sysctl(f"bridge/bridge-nf-call-{family}tables", 0)
 
 
-def _of(ip: object, network_id: str) -> list[Device]:
+def _of(ip: Netlink, network_id: str) -> list[Device]:
     return [
         device
         for device in netlink.devices(ip).values()
@@ -172,7 +171,7 @@ def _of(ip: object, network_id: str) -> list[Device]:
     ]
 
 
-def _with_gateway_v6(ip: object, bridge: Device, gateway: Interface) -> list[Step]:
+def _with_gateway_v6(ip: Netlink, bridge: Device, gateway: Interface) -> list[Step]:
     """Allow IPv6 on the bridge, and return the step that adds the gateway's address if it has not got it."""
     netlink.sysctl(f"ipv6/conf/{bridge.name}/disable_ipv6", 0)
     if gateway in netlink.addresses(ip, bridge.index, 6):
@@ -180,7 +179,7 @@ def _with_gateway_v6(ip: object, bridge: Device, gateway: Interface) -> list[Ste
     return [("addr", "add", netlink.own_address(bridge.index, gateway))]
 
 
-def _reordered(ip: object, index: int, held: Mapping[Interface, str | None], interface: Interface) -> list[Step]:
+def _reordered(ip: Netlink, index: int, held: Mapping[Interface, str | None], interface: Interface) -> list[Step]:
     removed, added = in_order(list(held), interface)
     routes = _routes(ip, index, index) if removed else []
     return [
@@ -191,7 +190,7 @@ def _reordered(ip: object, index: int, held: Mapping[Interface, str | None], int
     ]
 
 
-def _restore(ip: object, bridge: Device) -> None:
+def _restore(ip: Netlink, bridge: Device) -> None:
     ports = [
         one for one in netlink.devices(ip).values() if one.master == bridge.index and not one.ours and not one.mark
     ]
@@ -201,7 +200,7 @@ def _restore(ip: object, bridge: Device) -> None:
         netlink.at_once([freed, *_added(moved), *(step for step in moved if step[1] == "del")])
 
 
-def _moving(ip: object, source: int, target: int) -> Iterator[Step]:
+def _moving(ip: Netlink, source: int, target: int) -> Iterator[Step]:
     """Return the steps that move addresses and routes from one interface to another."""
     for version in (4, 6):
         for held, broadcast in netlink.addresses(ip, source, version).items():
@@ -215,7 +214,7 @@ def _added(moved: Sequence[Step]) -> list[Step]:
     return sorted((step for step in moved if step[1] != "del"), key=lambda step: step[0] == "route")
 
 
-def _routes(ip: Any, source: int, target: int) -> list[Step]:
+def _routes(ip: Netlink, source: int, target: int) -> list[Step]:
     """Return the routes of one interface redirected to another, without those that the kernel derives
     from addresses.
     """
@@ -228,7 +227,7 @@ def _routes(ip: Any, source: int, target: int) -> list[Step]:
     return [("route", "replace", _route(row, target)) for row in sorted(result, key=lambda row: -int(row["scope"]))]
 
 
-def _route(row: Any, target: int) -> dict[str, object]:
+def _route(row: Row, target: int) -> dict[str, object]:
     words = {"dst": f"{row.get_attr('RTA_DST') or '0.0.0.0'}/{row['dst_len']}", "oif": target}  # noqa: S104  (a route)
     names = {"gateway": "RTA_GATEWAY", "priority": "RTA_PRIORITY", "prefsrc": "RTA_PREFSRC"}
     kept = {word: row.get_attr(name) for word, name in names.items() if row.get_attr(name) is not None}

@@ -12,7 +12,7 @@ from climate.compute.errors import NetworkError
 from climate.compute.linux import netns
 from climate.compute.network.driver import Link, Plug, is_interface_name
 from climate.compute.network.linux import atomic_files, bridges, netlink, vifs
-from climate.compute.network.linux.netlink import Device
+from climate.compute.network.linux.netlink import Device, Netlink
 from climate.compute.network.linux.vlan.bpf_transport import Bpf
 from climate.compute.network.linux.vlan.vlan_transport import Dot1q, Segment, Vxlan, why_not
 
@@ -94,13 +94,13 @@ class Layer2:
     def spare(self, network_id: str) -> None:
         """Remove a network's bridge that has no guest's interface, unless it is a gateway."""
 
-        def in_use(ip: object) -> bool:
+        def in_use(ip: Netlink) -> bool:
             devices = netlink.devices(ip).values()
             masters = {one.master for one in devices if is_interface_name(one.name)}
             ours = [one for one in devices if one.ours and one.mark is not None and one.mark.of == network_id]
             return any(one.index in masters or bridges.gateways(one) for one in ours if one.kind == "bridge")
 
-        def spared(ip: object) -> None:
+        def spared(ip: Netlink) -> None:
             if not in_use(ip):
                 self._removed(ip, network_id)
 
@@ -110,7 +110,7 @@ class Layer2:
     def plug(self, plug: Plug) -> None:
         """Connect a guest's interface to its network, which was ensured before."""
 
-        def plugged(ip: object) -> None:
+        def plugged(ip: Netlink) -> None:
             bridge = bridges.existing(ip, plug.link)
             vifs.plug(ip, plug, bridge, self._room(ip, plug.link))
 
@@ -134,12 +134,12 @@ class Layer2:
         with netlink.saying(f"namespace {name}"):
             netns.drop(name)
 
-    def _removed(self, ip: object, network_id: str) -> None:
+    def _removed(self, ip: Netlink, network_id: str) -> None:
         bridges.remove(ip, network_id)
         for way in WAYS:
             way.remove(ip, network_id)
 
-    def _ensured(self, ip: object, link: Link) -> Device:
+    def _ensured(self, ip: Netlink, link: Link) -> Device:
         mtu = self._room(ip, link)
         bridge = bridges.ensure(ip, link, mtu)
         if not link.ours:
@@ -155,13 +155,13 @@ class Layer2:
         bridges.ensure_gateway(ip, bridge, link)
         return bridge
 
-    def _room(self, ip: object, link: Link) -> int:
+    def _room(self, ip: Netlink, link: Link) -> int:
         if link.interface is None or not link.ours:
             return link.mtu
         overhead = 0 if link.vlan is None else self.segment.overhead
         return min(link.mtu, netlink.device(ip, link.interface).mtu - overhead)
 
-    def _inside(self, doing: str, work: Callable[[object], T]) -> T:
+    def _inside(self, doing: str, work: Callable[[Netlink], T]) -> T:
         return netlink.inside(self._namespace, doing, work)
 
     @contextmanager

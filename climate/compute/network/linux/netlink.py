@@ -4,12 +4,12 @@ import errno
 import os
 import socket
 import struct
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from ipaddress import IPv4Interface, IPv6Address, IPv6Interface, ip_interface
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from climate.compute.errors import NetworkError
 from climate.compute.linux import netns
@@ -27,7 +27,7 @@ _ANSWER, _LONGEST = struct.Struct("=16xi"), 65536
 _DONE_ALREADY = frozenset((errno.EEXIST, errno.EADDRNOTAVAIL, errno.ESRCH))
 
 Interface = IPv4Interface | IPv6Interface
-Step = tuple[str, str, dict[str, Any]]
+Step = tuple[str, str, Mapping[str, object]]
 """`("addr", "add", {…})` and so on: a method of pyroute2 and its arguments."""
 T = TypeVar("T")
 
@@ -70,7 +70,37 @@ class Device:
     """Index of the linked interface; for a veth pair, in the namespace of the peer."""
 
 
-def inside(name: str | None, doing: str, work: Callable[[object], T]) -> T:
+class Row(Protocol):
+    """Answer of the kernel about one object, with header fields as keys and attributes by the kernel's names."""
+
+    def __getitem__(self, field: str, /) -> Any: ...
+
+    def get_attr(self, name: str, /) -> Any:
+        """Return the value of an attribute; None if it is missing."""
+
+    def get_nested(self, *names: str) -> Any:
+        """Return the value of an attribute inside others; None if one of them is missing."""
+
+
+class Netlink(Protocol):
+    """The part of pyroute2's `IPRoute` that the drivers use: a connection to the kernel in one namespace."""
+
+    def link(self, command: str, /, **words: object) -> Sequence[Row]: ...
+
+    def tc(self, command: str, kind: str, /, index: int, **words: object) -> object: ...
+
+    def get_links(self) -> Iterable[Row]: ...
+
+    def get_addr(self, *, index: int, family: int) -> Iterable[Row]: ...
+
+    def get_routes(self, *, family: int, table: int) -> Iterable[Row]: ...
+
+    def get_qdiscs(self) -> Iterable[Row]: ...
+
+    def get_filters(self, *, index: int, parent: int) -> Iterable[Row]: ...
+
+
+def inside(name: str | None, doing: str, work: Callable[[Netlink], T]) -> T:
     """Run `work` with a netlink connection in a namespace, and return its result; its child processes inherit the
     namespace.
 
@@ -112,12 +142,12 @@ def tolerating(*numbers: int) -> Iterator[None]:
             raise
 
 
-def devices(ip: Any) -> dict[str, Device]:
+def devices(ip: Netlink) -> dict[str, Device]:
     """Return all interfaces of the namespace, by name."""
     return {device.name: device for device in map(_device, ip.get_links())}
 
 
-def find(ip: Any, name: str) -> Device | None:
+def find(ip: Netlink, name: str) -> Device | None:
     """Return the interface of that name, or None."""
     result: list[Device] = []
     with tolerating(errno.ENODEV):
@@ -125,7 +155,7 @@ def find(ip: Any, name: str) -> Device | None:
     return result[0] if result else None
 
 
-def device(ip: object, name: str) -> Device:
+def device(ip: Netlink, name: str) -> Device:
     """Return the interface of that name. Raise NetworkError if it is missing."""
     result = find(ip, name)
     if result is None:
@@ -133,13 +163,13 @@ def device(ip: object, name: str) -> Device:
     return result
 
 
-def mark(ip: Any, target: Device, wanted: Mark) -> None:
+def mark(ip: Netlink, target: Device, wanted: Mark) -> None:
     """Write the mark of an interface."""
     if target.mark != wanted:
         ip.link("set", index=target.index, ifalias=str(wanted))
 
 
-def shape(ip: Any, target: Device, *, up: bool, mtu: int | None = None, master: int | None = None) -> None:
+def shape(ip: Netlink, target: Device, *, up: bool, mtu: int | None = None, master: int | None = None) -> None:
     """Change attributes of an interface that differ; None leaves an attribute unchanged."""
     changes: dict[str, object] = {}
     if mtu is not None and target.mtu != mtu:
@@ -152,20 +182,20 @@ def shape(ip: Any, target: Device, *, up: bool, mtu: int | None = None, master: 
         ip.link("set", index=target.index, **changes)
 
 
-def delete(ip: Any, target: Device) -> None:
+def delete(ip: Netlink, target: Device) -> None:
     """Delete an interface; ignore one that is gone, as when its peer or its namespace was deleted."""
     with tolerating(errno.ENODEV):
         ip.link("del", index=target.index)
 
 
-def addresses(ip: Any, index: int, version: int) -> dict[Interface, str | None]:
+def addresses(ip: Netlink, index: int, version: int) -> dict[Interface, str | None]:
     """Return the global, permanent addresses of an interface and their broadcast addresses, in the kernel's order."""
     rows = ip.get_addr(index=index, family=_FAMILIES[version])
     lasting = [row for row in rows if row["scope"] == _GLOBAL and row.get_attr("IFA_FLAGS") & _PERMANENT]
     return {_address(row): row.get_attr("IFA_BROADCAST") for row in lasting}
 
 
-def temporary_addresses(ip: Any, index: int) -> list[str]:
+def temporary_addresses(ip: Netlink, index: int) -> list[str]:
     """Return the temporary IPv4 addresses of an interface, which a DHCP client renews."""
     rows = ip.get_addr(index=index, family=_FAMILIES[4])
     return [str(_address(row)) for row in rows if not row.get_attr("IFA_FLAGS") & _PERMANENT]
@@ -219,11 +249,11 @@ def sysctl(key: str, value: int) -> None:
         path.write_text(str(value), encoding="ascii")
 
 
-def _address(row: Any) -> Interface:
+def _address(row: Row) -> Interface:
     return ip_interface(f"{row.get_attr('IFA_LOCAL') or row.get_attr('IFA_ADDRESS')}/{row['prefixlen']}")
 
 
-def _device(link: Any) -> Device:
+def _device(link: Row) -> Device:
     return Device(
         index=link["index"],
         name=link.get_attr("IFLA_IFNAME"),

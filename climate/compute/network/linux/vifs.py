@@ -4,19 +4,18 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from ipaddress import ip_interface
-from typing import Any
 
 from climate.compute.errors import NetworkError
 from climate.compute.linux import netns, taps
 from climate.compute.network.driver import Kind, Plug, is_interface_name
 from climate.compute.network.linux import anti_spoofing, netlink
-from climate.compute.network.linux.netlink import Device, Mark
+from climate.compute.network.linux.netlink import Device, Mark, Netlink
 
 _FAMILY, _MAIN_TABLE = 2, 254
 _TAP = "tun"
 
 
-def plug(ip: object, plug: Plug, bridge: Device, mtu: int) -> None:
+def plug(ip: Netlink, plug: Plug, bridge: Device, mtu: int) -> None:
     """Connect an interface to a bridge. It comes up last, after the anti-spoofing rules."""
     port = _standing(ip, plug) or _create_interface(ip, plug, mtu)
     anti_spoofing.install(plug)
@@ -25,13 +24,13 @@ def plug(ip: object, plug: Plug, bridge: Device, mtu: int) -> None:
         netlink.inside(plug.netns, f"interface {plug.device} of {plug.netns}", lambda guest: _set_up(guest, plug, mtu))
 
 
-def guard(ip: object, plug: Plug) -> None:
+def guard(ip: Netlink, plug: Plug) -> None:
     """Replace the rules of an interface, if it exists."""
     if netlink.find(ip, plug.name) is not None:
         anti_spoofing.install(plug)
 
 
-def unplug(ip: object, name: str) -> None:
+def unplug(ip: Netlink, name: str) -> None:
     """Delete an interface with its peer, and then its anti-spoofing rules."""
     if not is_interface_name(name):
         raise NetworkError(f"{name} is not a guest's interface.")
@@ -41,7 +40,7 @@ def unplug(ip: object, name: str) -> None:
     anti_spoofing.take_down(name)
 
 
-def standing(ip: object) -> frozenset[str]:
+def standing(ip: Netlink) -> frozenset[str]:
     """Return the names of guests' interfaces that exist in whole or in part."""
     devices = netlink.devices(ip)
     return frozenset(name for name, one in devices.items() if is_interface_name(name) and _ours(one)) | (
@@ -54,7 +53,7 @@ def _ours(device: Device) -> bool:
     return device.ours or device.kind == _TAP
 
 
-def _standing(ip: object, plug: Plug) -> Device | None:
+def _standing(ip: Netlink, plug: Plug) -> Device | None:
     """Return the interface if it is as wanted; delete it otherwise."""
     result = netlink.find(ip, plug.name)
     if result is None:
@@ -75,7 +74,7 @@ def _ends_there(port: Device, plug: Plug) -> bool:
     return there is not None and (there.index, there.mac) == (port.peer, plug.mac)
 
 
-def _create_interface(ip: Any, plug: Plug, mtu: int) -> Device:
+def _create_interface(ip: Netlink, plug: Plug, mtu: int) -> Device:
     if plug.kind is Kind.TAP:
         taps.create(plug.name)
     else:
@@ -95,7 +94,7 @@ def _mark(plug: Plug) -> Mark:
     return Mark(plug.vif_id, (plug.kind.value, plug.mac, *where))
 
 
-def _set_up(ip: object, plug: Plug, mtu: int) -> None:
+def _set_up(ip: Netlink, plug: Plug, mtu: int) -> None:
     """Set the guest's end up, and configure it if there is no DHCP server."""
     # A guest has no capabilities in its namespace, and listens on ports such as 22 all the same.
     netlink.sysctl("ipv4/ip_unprivileged_port_start", 0)
@@ -113,7 +112,7 @@ def _set_up(ip: object, plug: Plug, mtu: int) -> None:
         netlink.at_once(steps)
 
 
-def _leads_by(ip: Any, router: str) -> bool:
+def _leads_by(ip: Netlink, router: str) -> bool:
     """Return whether there is a default route by this router."""
     rows = ip.get_routes(family=_FAMILY, table=_MAIN_TABLE)
     return any(row["dst_len"] == 0 and row.get_attr("RTA_GATEWAY") == router for row in rows)

@@ -4,11 +4,10 @@ import errno
 import os
 from collections.abc import Callable
 from contextlib import closing
-from typing import Any
 
 from climate.compute.network.driver import Link
 from climate.compute.network.linux import netlink
-from climate.compute.network.linux.netlink import Device, Mark
+from climate.compute.network.linux.netlink import Device, Mark, Netlink
 from climate.compute.network.linux.vlan import bpf_programs, vlan_transport
 
 _INGRESS, _EGRESS = 0xFFFFFFF2, 0xFFFFFFF3
@@ -26,7 +25,7 @@ class Bpf:
 
     name, overhead = "bpf", 0
 
-    def ensure(self, ip: Any, link: Link, trunk: Device) -> Device:
+    def ensure(self, ip: Netlink, link: Link, trunk: Device) -> Device:
         """Ensure the pair; return the end for the bridge."""
         vlan, name = link.vlan or 0, f"tk{link.vlan}"
         peer = {"ifname": name, "group": netlink.GROUP}
@@ -42,7 +41,7 @@ class Bpf:
         ip.link("set", index=trunk.index, flags=_PROMISCUOUS, change=_PROMISCUOUS)
         return port
 
-    def remove(self, ip: Any, network_id: str) -> None:
+    def remove(self, ip: Netlink, network_id: str) -> None:
         """Remove a network's VLAN."""
         for index in [row["index"] for row in ip.get_qdiscs() if row.get_attr("TCA_KIND") == "clsact"]:
             _detach(ip, index, network_id)
@@ -53,7 +52,7 @@ def _sign(network_id: str) -> str:
     return f"{_SIGN}{network_id}:"
 
 
-def _attach(ip: Any, index: int, order: int, sign: str, load: Callable[[], int]) -> None:
+def _attach(ip: Netlink, index: int, order: int, sign: str, load: Callable[[], int]) -> None:
     """Attach exactly one program of this order to an interface: the one of that sign."""
     result = _programs(ip, index, _INGRESS)
     if result.get(sign) == order:
@@ -67,7 +66,7 @@ def _attach(ip: Any, index: int, order: int, sign: str, load: Callable[[], int])
         ip.tc("add-filter", "bpf", index, parent=_INGRESS, prio=order, **words)
 
 
-def _detach(ip: Any, index: int, network_id: str) -> None:
+def _detach(ip: Netlink, index: int, network_id: str) -> None:
     result = _programs(ip, index, _INGRESS)
     mine = [order for name, order in result.items() if name.startswith(_sign(network_id))]
     for order in mine:
@@ -79,11 +78,11 @@ def _detach(ip: Any, index: int, network_id: str) -> None:
         ip.tc("del", "clsact", index)
 
 
-def _take_off(ip: Any, index: int, order: int) -> None:
+def _take_off(ip: Netlink, index: int, order: int) -> None:
     ip.tc("del-filter", "bpf", index, parent=_INGRESS, prio=order, protocol=_ALL_FRAMES)
 
 
-def _programs(ip: Any, index: int, where: int) -> dict[str, int]:
+def _programs(ip: Netlink, index: int, where: int) -> dict[str, int]:
     """Return the order of each filter at an interface by name; filters other than named programs share
     the empty name.
     """

@@ -3,13 +3,13 @@
 All hosts must use the same one. The kernel's support is detected by probing.
 """
 
-from typing import Any, Protocol
+from typing import Protocol
 
 from climate.compute.errors import NetworkError
 from climate.compute.linux import netns
 from climate.compute.network.driver import Link
 from climate.compute.network.linux import netlink
-from climate.compute.network.linux.netlink import Device, Mark
+from climate.compute.network.linux.netlink import Device, Mark, Netlink
 from climate.compute.network.linux.vlan import vxlan_guard
 
 
@@ -24,10 +24,10 @@ class Segment(Protocol):
     def overhead(self) -> int:
         """Return the bytes that it adds to each frame on the wire."""
 
-    def ensure(self, ip: object, link: Link, trunk: Device) -> Device:
+    def ensure(self, ip: Netlink, link: Link, trunk: Device) -> Device:
         """Ensure the interface for the network's bridge; its frames are on VLAN `link.vlan` of `trunk`."""
 
-    def remove(self, ip: object, network_id: str) -> None:
+    def remove(self, ip: Netlink, network_id: str) -> None:
         """Remove a network's VLAN."""
 
 
@@ -36,11 +36,11 @@ class Dot1q:
 
     name, overhead = "dot1q", 0
 
-    def ensure(self, ip: object, link: Link, trunk: Device) -> Device:
+    def ensure(self, ip: Netlink, link: Link, trunk: Device) -> Device:
         """Ensure the VLAN's interface, as Nova's ensure_vlan does."""
         return ensure(ip, link, trunk, self.name, {"kind": "vlan", "link": trunk.index, "vlan_id": link.vlan})
 
-    def remove(self, ip: object, network_id: str) -> None:
+    def remove(self, ip: Netlink, network_id: str) -> None:
         """Remove a network's VLAN."""
         remove(ip, network_id)
 
@@ -50,7 +50,7 @@ class Vxlan:
 
     name, overhead = vxlan_guard.WAY, 50
 
-    def ensure(self, ip: object, link: Link, trunk: Device) -> Device:
+    def ensure(self, ip: Netlink, link: Link, trunk: Device) -> Device:
         """Ensure the VXLAN's interface; hosts find each other by a multicast group per VLAN."""
         if trunk.master is not None:
             raise NetworkError(
@@ -69,7 +69,7 @@ class Vxlan:
         vxlan_guard.guard(ip, [(vlan, trunk.name)])
         return ensure(ip, link, trunk, self.name, {"kind": "vxlan", **words})
 
-    def remove(self, ip: object, network_id: str) -> None:
+    def remove(self, ip: Netlink, network_id: str) -> None:
         """Remove a network's VLAN."""
         remove(ip, network_id)
         vxlan_guard.guard(ip)
@@ -78,7 +78,7 @@ class Vxlan:
 def why_not(way: Segment) -> str | None:
     """Return why the kernel does not support a transport, or None; probed in a temporary namespace."""
 
-    def tried(ip: Any) -> None:
+    def tried(ip: Netlink) -> None:
         ip.link("add", ifname="trunk", kind="veth", peer={"ifname": "wire"})
         way.ensure(ip, Link("trial", "bridge", "trunk", vlan=100), netlink.device(ip, "trunk"))
 
@@ -89,7 +89,7 @@ def why_not(way: Segment) -> str | None:
     return None
 
 
-def ensure(ip: Any, link: Link, trunk: Device, way: str, words: dict[str, object]) -> Device:
+def ensure(ip: Netlink, link: Link, trunk: Device, way: str, words: dict[str, object]) -> Device:
     """Ensure an interface `vlan<number>` with these attributes for the bridge; recreate it if they differ."""
     name = f"vlan{link.vlan}"
     wanted = Mark(link.network_id, (way, str(link.vlan), str(trunk.index)))
@@ -108,7 +108,7 @@ def ensure(ip: Any, link: Link, trunk: Device, way: str, words: dict[str, object
     return netlink.device(ip, name)
 
 
-def remove(ip: object, network_id: str) -> None:
+def remove(ip: Netlink, network_id: str) -> None:
     """Delete the interfaces that carry a network's VLAN."""
     for device in netlink.devices(ip).values():
         if device.ours and device.kind != "bridge" and device.mark and device.mark.of == network_id:

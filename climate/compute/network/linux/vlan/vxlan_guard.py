@@ -7,6 +7,7 @@ could enter every VLAN. Frames between hosts are never routed, so their TTL is s
 from collections.abc import Iterable
 
 from climate.compute.network.linux import commands, netlink
+from climate.compute.network.linux.netlink import Netlink
 from climate.compute.network.render.validation import interface
 
 WAY, PORT, TTL = "vxlan", 4789, 255
@@ -29,7 +30,7 @@ def text(ways_in: Iterable[tuple[int, str]]) -> str:
     return f"{gone}table {_TABLE} {{\n    chain input {{\n{body}\n    }}\n}}\n" if rules else gone
 
 
-def guard(ip: object, more: Iterable[tuple[int, str]] = ()) -> None:
+def guard(ip: Netlink, more: Iterable[tuple[int, str]] = ()) -> None:
     """Filter the VXLANs of climate in this thread's namespace, and `more`."""
     names = {one.index: one for one in netlink.devices(ip).values()}
     marks = [one.mark.words for one in names.values() if one.ours and one.kind == "vxlan" and one.mark is not None]
