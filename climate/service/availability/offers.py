@@ -59,7 +59,8 @@ class Terms:
 
 
 def expiry(start: datetime, now: datetime) -> datetime:
-    return min(now + LIFETIME, start + LATE)
+    """Return the expiry of an offer of that start, in whole seconds as people read it."""
+    return min(now + LIFETIME, start + LATE).replace(microsecond=0)
 
 
 def seal(climate: Climate, caller: Caller, period: Period, specs: Sequence[Mapping[str, object]], now: datetime) -> str:

@@ -34,3 +34,8 @@ def test_other_sealed_texts_are_no_offers(climate: Climate, clock: Clock) -> Non
 def test_an_offer_of_now_expires_soon_after_its_start(clock: Clock) -> None:
     assert offers.expiry(clock.time, clock.time) == clock.time + offers.LATE
     assert offers.expiry(clock.time + HOUR, clock.time) == clock.time + offers.LIFETIME
+
+
+def test_the_expiry_of_an_offer_has_whole_seconds(clock: Clock) -> None:
+    now = clock.time.replace(microsecond=700_000)
+    assert offers.expiry(now + HOUR, now) == clock.time + offers.LIFETIME
