@@ -19,7 +19,7 @@ SHARED = (
 def notices(rows: Iterable[object]) -> list[str]:
     """Return a sentence for each unreadable lease of a list: administrators and its own project see it named."""
     reader = caller()
-    found = {one.lease_id: one for one in rows if isinstance(one, UnreadableLease)}.values()
+    found = {row.lease_id: row for row in rows if isinstance(row, UnreadableLease)}.values()
     known = [one for one in found if reader.is_admin or one.project_id == reader.project_id]
     texts = [f"{one.named}; it is left out of this list" for one in known[:MOST_NAMED]]
     if len(known) > MOST_NAMED:

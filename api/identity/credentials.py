@@ -20,7 +20,7 @@ def listing(user_id: str) -> dict[str, object]:
     """List the caller's credentials."""
     _only_oneself(user_id)
     credentials = read_operations.credentials(identity(), user_id, request.args.get("name"))
-    return views.listing("application_credentials", [_view(one) for one in credentials])
+    return views.listing("application_credentials", [_view(credential) for credential in credentials])
 
 
 @blueprint.post("/application_credentials")

@@ -19,7 +19,7 @@ def listing() -> dict[str, object]:
     read_access.require_reader()
     projects = read_operations.projects(identity(), request.args.get("name"))
     return views.listing(
-        "projects", [views.project(one) for one in projects if filters.fits_project(request.args, one)]
+        "projects", [views.project(project) for project in projects if filters.fits_project(request.args, project)]
     )
 
 

@@ -21,7 +21,7 @@ def listing() -> dict[str, object]:
     """All users."""
     require_reader()
     users = read_operations.users(identity(), request.args.get("name"))
-    return views.listing("users", [views.user(one) for one in users if filters.fits(request.args, one)])
+    return views.listing("users", [views.user(user) for user in users if filters.fits(request.args, user)])
 
 
 @blueprint.post("")
@@ -74,7 +74,7 @@ def own_projects(user_id: str) -> dict[str, object]:
     """List the projects in which a user has a role."""
     _self_or_admin(user_id)
     projects = read_operations.projects(identity(), user_id=user_id)
-    return views.listing("projects", [views.project(one) for one in projects])
+    return views.listing("projects", [views.project(project) for project in projects])
 
 
 def _self_or_admin(user_id: str) -> None:

@@ -162,7 +162,7 @@ def of_old_patch(operations: object) -> object:
     """Return the changes of a patch of version 2.0 in the form of 2.1; what is no change stays as it is."""
     if not isinstance(operations, list):
         return operations
-    return [_of_old(one) if isinstance(one, dict) else one for one in operations]
+    return [_of_old(operation) if isinstance(operation, dict) else operation for operation in operations]
 
 
 def _of_old(operation: Values) -> Values:

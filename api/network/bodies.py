@@ -160,10 +160,14 @@ ONE_ROUTE = HostRoute()
 
 def _routes(value: object, field: str) -> tuple[tuple[object, object], ...]:
     entries = [] if value is None else value
-    if not isinstance(entries, list) or len(entries) > MOST_ROUTES or not all(isinstance(one, dict) for one in entries):
+    if (
+        not isinstance(entries, list)
+        or len(entries) > MOST_ROUTES
+        or not all(isinstance(entry, dict) for entry in entries)
+    ):
         raise InvalidInput(f"{ROUTE}, with at most {MOST_ROUTES} entries")
-    routes = [ONE_ROUTE.read(one) for one in entries]
-    return tuple((one["destination"], one["nexthop"]) for one in routes)
+    routes = [ONE_ROUTE.read(entry) for entry in entries]
+    return tuple((route["destination"], route["nexthop"]) for route in routes)
 
 
 class ChangedSubnet(Body):

@@ -52,10 +52,10 @@ def create() -> tuple[Body, int]:
 
 def _created(values: Sequence[Values]) -> list[Outline]:
     if caller().is_admin:
-        return networks.create_outlines(compute(), [_drawn(one) for one in values])
+        return networks.create_outlines(compute(), [_drawn(value) for value in values])
     for wanted in values:
         _check_of_member(wanted)
-    return networks.create_for_project(compute(), [one["name"] for one in values], caller().project_id)
+    return networks.create_for_project(compute(), [value["name"] for value in values], caller().project_id)
 
 
 def _check_of_member(values: Values) -> None:

@@ -191,7 +191,7 @@ def _project(text: str) -> str:
 
 
 def _answer(standings: list[LimitUsage]) -> Read:
-    return {"limits": [_body(one) for one in standings]}
+    return {"limits": [_body(standing) for standing in standings]}
 
 
 def _body(one: LimitUsage) -> dict[str, object]:

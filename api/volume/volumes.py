@@ -40,7 +40,7 @@ def _listed(view_of: Callable[[Volume], Body]) -> Body:
     result = [one for one in result if name in (None, one.name) and status in (None, one.state)]
     wanted_page = page()
     rows, more = cut(result, wanted_page, lambda one: one.id)
-    body: Body = {"volumes": [view_of(one) for one in rows]}
+    body: Body = {"volumes": [view_of(row) for row in rows]}
     if more and wanted_page.asked:
         body["volumes_links"] = next_links(here(), rows[-1].id, wanted_page)
     return body

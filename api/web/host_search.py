@@ -46,7 +46,7 @@ class HostSearch:
 
 def properties(requirements: Sequence[Requirement]) -> str:
     """Return the requirements as resource_properties."""
-    trees = [[one.operator, f"${one.name}", one.value] for one in requirements]
+    trees = [[requirement.operator, f"${requirement.name}", requirement.value] for requirement in requirements]
     if not trees:
         return ""
     return json.dumps(trees[0] if len(trees) == 1 else ["and", *trees])

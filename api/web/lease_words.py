@@ -96,12 +96,12 @@ def state(lease: Lease) -> str:
 
 def is_preemptible(lease: Lease) -> bool:
     """Return whether ordinary leases may take the hosts of a lease."""
-    return any(preemption.is_preemptible(one.spec) for one in lease.reservations)
+    return any(preemption.is_preemptible(reservation.spec) for reservation in lease.reservations)
 
 
 def taken_at(lease: Lease) -> datetime | None:
     """Return the first time at which hosts of a preemptible lease are taken; None if none is to be taken."""
-    return min((plan.take_at for one in lease.reservations for plan in one.preemptions), default=None)
+    return min((plan.take_at for reservation in lease.reservations for plan in reservation.preemptions), default=None)
 
 
 def subleases(lease: Lease) -> list[tuple[str, int]]:
@@ -111,8 +111,8 @@ def subleases(lease: Lease) -> list[tuple[str, int]]:
 
 def can_sublet(lease: Lease) -> bool:
     """Return whether a lease may have sub-leases: a single lease with whole hosts of its own, to come or running."""
-    whole = any(one.resource_type == "physical:host" for one in lease.reservations)
-    bound = lease.parent or lease.series_id or any(one.parts for one in lease.reservations)
+    whole = any(reservation.resource_type == "physical:host" for reservation in lease.reservations)
+    bound = lease.parent or lease.series_id or any(reservation.parts for reservation in lease.reservations)
     return can_change(lease) and whole and not (bound or is_preemptible(lease))
 
 

@@ -101,7 +101,7 @@ def enter(token: str, projects: Sequence[OwnProject]) -> None:
     session.clear()
     session[TOKEN] = token
     session[CSRF] = token_urlsafe(24)
-    session[PROJECTS] = [[one.id, one.name] for one in projects[:MOST_PROJECTS]]
+    session[PROJECTS] = [[project.id, project.name] for project in projects[:MOST_PROJECTS]]
 
 
 def change_token(token: str) -> None:

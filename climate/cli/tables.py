@@ -105,23 +105,23 @@ def table(names: Sequence[str], rows: Sequence[Mapping[str, object]], look: Look
     columns = _columns(names, rows, look, cell, whole)
     if look.width is not None and not whole:
         columns = _fitting(columns, look.width)
-    if whole and not _fit([one.least for one in columns], look.width):
+    if whole and not _fit([column.least for column in columns], look.width):
         return _below_each_other(columns, len(rows), look)
     return _beside_each_other(columns, len(rows), look)
 
 
 def _below_each_other(columns: Sequence[Column], count: int, look: Look) -> str:
     """Return a block of fields for each of `count` rows."""
-    blocks = [fields([(one.name, one.cells[index]) for one in columns], look) for index in range(count)]
+    blocks = [fields([(column.name, column.cells[index]) for column in columns], look) for index in range(count)]
     return "\n".join(blocks)
 
 
 def _beside_each_other(columns: Sequence[Column], count: int, look: Look) -> str:
     """Return the names of the columns, and a line or more for each of `count` rows."""
     _widen(columns, look.width)
-    lines = [_line([(one.name, one.width) for one in columns], BOLD if look.colour else "")]
+    lines = [_line([(column.name, column.width) for column in columns], BOLD if look.colour else "")]
     for index in range(count):
-        lines += _row([(one.cells[index], one.width) for one in columns], look)
+        lines += _row([(column.cells[index], column.width) for column in columns], look)
     return "".join(f"{line}\n" for line in lines)
 
 
@@ -131,7 +131,7 @@ def hidden_columns(names: Sequence[str], rows: Sequence[Mapping[str, object]], l
     if look.width is None:
         return []
     kept = {one.name for one in _fitting(columns, look.width)}
-    return [one.name for one in columns if one.name not in kept]
+    return [column.name for column in columns if column.name not in kept]
 
 
 def fields(pairs: Sequence[tuple[str, str]], look: Look) -> str:

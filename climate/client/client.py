@@ -440,7 +440,7 @@ class Client(AbstractContextManager["Client"]):
     def _reservation_of(self, lease: Lease | str) -> str:
         """Return the id of the only reservation of a lease on which servers can be booted."""
         known = lease if isinstance(lease, Lease) else self.lease(lease)
-        fitting = [one.id for one in known.reservations if one.resource_type == "physical:host"]
+        fitting = [reservation.id for reservation in known.reservations if reservation.resource_type == "physical:host"]
         if len(fitting) != 1:
             raise InvalidRequest(
                 f"lease {known.id} has {len(fitting)} reservations of hosts", "give the id of one as reservation"

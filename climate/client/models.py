@@ -65,7 +65,7 @@ class Availability:
             Binding(binding["name"], binding["message"]) if binding else None,
             [(one["message"], Offer.of(one["offer"])) for one in body["alternatives"]],
             [
-                None if points is None else [(read(one["time"]), one["free"]) for one in points]
+                None if points is None else [(read(point["time"]), point["free"]) for point in points]
                 for points in body["free"]
             ],
         )
@@ -201,5 +201,5 @@ class Server:
     @classmethod
     def of(cls, body: "servers.Server") -> "Server":
         """Return the server of an answer."""
-        addresses = [one["addr"] for entries in body["addresses"].values() for one in entries]
+        addresses = [entry["addr"] for entries in body["addresses"].values() for entry in entries]
         return cls(body["id"], body["name"], body["status"], addresses, body)

@@ -126,7 +126,8 @@ class BundledCloud:
     def lend_together(self, loans: Sequence[Loan]) -> Sequence[Trouble | None]:
         with _translated_errors():
             wanted = [
-                lending_together.Loan(one.pool, one.project_id, one.hosts, one.token, one.shared_with) for one in loans
+                lending_together.Loan(loan.pool, loan.project_id, loan.hosts, loan.token, loan.shared_with)
+                for loan in loans
             ]
             return [_translated(e) if e else None for e in lending_together.lend(self.compute, wanted)]
 
@@ -207,9 +208,9 @@ class BundledCloud:
         with _translated_errors():
             rows = volumes.of_pools(self.compute, pools)
         return [
-            CloudVolume(one.id, one.pool, one.number, one.project_id, one.backend, one.size_gb, one.kept)
-            for one in rows
-            if one.pool is not None and one.number is not None
+            CloudVolume(row.id, row.pool, row.number, row.project_id, row.backend, row.size_gb, row.kept)
+            for row in rows
+            if row.pool is not None and row.number is not None
         ]
 
     def pools(self) -> Mapping[str, frozenset[str]]:

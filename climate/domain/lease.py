@@ -382,7 +382,9 @@ def _sublet(lease: Lease, fact: SubleaseFact) -> Lease:
     r = lease.reservation(fact.reservation_id)
     holds, sublets = sublease.changed(r.holds, r.sublets, fact)
     changed = replace(r, holds=holds, sublets=sublets)
-    return replace(lease, reservations=tuple(changed if one is r else one for one in lease.reservations))
+    return replace(
+        lease, reservations=tuple(changed if reservation is r else reservation for reservation in lease.reservations)
+    )
 
 
 def _rescheduled(lease: Lease, fact: facts.LeaseRescheduled) -> Lease:

@@ -27,5 +27,5 @@ def sorted_and_large(flavors: list[Flavor]) -> list[Flavor]:
     key, direction = request.args.get("sort_key", "flavorid"), request.args.get("sort_dir", "asc")
     if key not in SORTS or direction not in ("asc", "desc"):
         raise InvalidInput(f"sort_key must be one of {', '.join(SORTS)}, and sort_dir asc or desc")
-    large = [one for one in flavors if one.ram_mb >= least_ram and one.disk_gb >= least_disk]
+    large = [flavor for flavor in flavors if flavor.ram_mb >= least_ram and flavor.disk_gb >= least_disk]
     return sorted(large, key=lambda one: (SORTS[key](one), one.id), reverse=direction == "desc")

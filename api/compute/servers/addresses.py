@@ -142,7 +142,7 @@ def _ports(server_id: str) -> Sequence[Port]:
 
 def _addresses(server_id: str) -> Body:
     return {
-        label: [{"version": one["version"], "addr": one["addr"]} for one in addresses]
+        label: [{"version": address["version"], "addr": address["addr"]} for address in addresses]
         for label, addresses in view.addresses(find(server_id)).items()
     }
 
@@ -153,5 +153,5 @@ def _view(port: Port) -> Body:
         "port_state": "ACTIVE",
         "net_id": port.network_id,
         "mac_addr": port.mac,
-        "fixed_ips": [{"subnet_id": port.subnet_id, "ip_address": one} for one in port.addresses],
+        "fixed_ips": [{"subnet_id": port.subnet_id, "ip_address": address} for address in port.addresses],
     }

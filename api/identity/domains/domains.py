@@ -62,7 +62,7 @@ def _visible() -> list[Domain]:
         return domains
     own = {DOMAIN_ID, read_operations.user(identity(), user_id).domain_id}
     own |= {one.domain_id for one in read_operations.usable_projects(identity(), user_id)}
-    return [one for one in domains if one.id in own]
+    return [domain for domain in domains if domain.id in own]
 
 
 def _fits(one: Domain) -> bool:

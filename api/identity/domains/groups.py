@@ -60,7 +60,7 @@ def members(group_id: str) -> dict[str, object]:
     require_reader()
     users = read_operations.members(identity(), group_id)
     name = request.args.get("name")
-    found = [one for one in users if name in (None, one.name) and filters.fits(request.args, one)]
+    found = [user for user in users if name in (None, user.name) and filters.fits(request.args, user)]
     return views.listing("users", [views.user(one) for one in found])
 
 
@@ -100,5 +100,5 @@ def groups_of(user_id: str) -> dict[str, object]:
 
 def _listed(groups: list[Group]) -> dict[str, object]:
     name = request.args.get("name")
-    found = [one for one in groups if name in (None, one.name) and filters.fits_domain(request.args, one)]
+    found = [group for group in groups if name in (None, group.name) and filters.fits_domain(request.args, group)]
     return views.listing("groups", [views.group(one) for one in found])

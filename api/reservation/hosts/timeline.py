@@ -192,7 +192,13 @@ def _body(shown: Timeline, window: TimelineWindow) -> Read:
 def _row(row: Row) -> Read:
     host = row.host
     own = {"host_id": str(host.id), "name": host.name, "group": row.group}
-    return {**own, "pool": host.pool, "zone": host.zone, "rack": host.rack, "spans": [_span(one) for one in row.spans]}
+    return {
+        **own,
+        "pool": host.pool,
+        "zone": host.zone,
+        "rack": host.rack,
+        "spans": [_span(span) for span in row.spans],
+    }
 
 
 def _span(one: Span) -> Read:

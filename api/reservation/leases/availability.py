@@ -59,7 +59,7 @@ def find_times(query: Read, body: Read) -> ResponseReturnValue:
     found = search.find(inquiry)
     reason = None if found.offers else reasons.explain(inquiry, found)
     return {
-        "offers": [_offer(one) for one in found.offers],
+        "offers": [_offer(offer) for offer in found.offers],
         "free": [None if one is None else _points(one) for one in found.free],
         "binding": None if reason is None else binding_body(reason),
         "alternatives": [] if reason is None else alternatives_body(reason),
@@ -96,7 +96,8 @@ def _offer(offer: Offer) -> Read:
         "expires_at": date(offer.expires_at),
         "cost": offer.cost,
         "reservations": [
-            {"resource_type": one.resource_type, "count": one.count, "free": one.free} for one in offer.reservations
+            {"resource_type": reservation.resource_type, "count": reservation.count, "free": reservation.free}
+            for reservation in offer.reservations
         ],
     }
 
@@ -113,7 +114,10 @@ def binding_body(reason: Reason) -> Read:
 
 def alternatives_body(reason: Reason) -> list[Read]:
     """Return the offers for other requests as answers show them."""
-    return [{"kind": one.kind, "message": one.message, "offer": _offer(one.offer)} for one in reason.alternatives]
+    return [
+        {"kind": alternative.kind, "message": alternative.message, "offer": _offer(alternative.offer)}
+        for alternative in reason.alternatives
+    ]
 
 
 @serve(blueprint, "GET", "/holds", Operation("leases:get", {200: HoldsAnswer}))

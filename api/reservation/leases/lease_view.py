@@ -50,8 +50,8 @@ def lease_body(lease: Lease, place: Place | None = None, *, alone: bool = False)
         "degraded": lease.degraded,
         "created_at": shown.created_at,
         "updated_at": shown.updated_at,
-        "reservations": [_reservation(lease, one, shown) for one in lease.reservations],
-        "events": [_event(one, shown) for one in lease.events],
+        "reservations": [_reservation(lease, reservation, shown) for reservation in lease.reservations],
+        "events": [_event(event, shown) for event in lease.events],
     }
     if lease.hold_until is not None:
         body["hold_until"] = date(lease.hold_until)

@@ -112,7 +112,7 @@ def _create_series(query: Read, headers: Read, body: Read) -> ResponseReturnValu
     wanted, is_dry = order_from_body.series(body), query["dry_run"]
     made = create.create(climate(), caller(), wanted, key_of(headers), dry_run=is_dry)
     bind_contextvars(series_id=str(made.series.id))
-    first = next((one.lease for one in made.occurrences if one.lease is not None), None)
+    first = next((occurrence.lease for occurrence in made.occurrences if occurrence.lease is not None), None)
     answer = {"lease": None if first is None else lease_body(first), "series": series_view.series(made)}
     return answer, 200 if is_dry else 201, {} if first is None else tag(first.version)
 

@@ -355,7 +355,7 @@ class LeaseChanges(Update, Strict):
             return rest
         own = {one["id"]: one for one in shown["reservations"]}
         parts = [self._part(one, own.get(str(one.get("id")).lower())) for one in changed]
-        parts = [one for one in parts if one]
+        parts = [part for part in parts if part]
         others = {key: value for key, value in rest.items() if key != "reservations"}
         return {**others, "reservations": parts} if parts else others
 

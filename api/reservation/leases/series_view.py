@@ -11,8 +11,11 @@ Body = dict[str, object]
 
 def series(outcome: Outcome) -> Body:
     """Return a series with its occurrences."""
-    leases = sum(one.lease is not None for one in outcome.occurrences)
-    return {**listed(outcome.series, leases), "occurrences": [_occurrence(one) for one in outcome.occurrences]}
+    leases = sum(occurrence.lease is not None for occurrence in outcome.occurrences)
+    return {
+        **listed(outcome.series, leases),
+        "occurrences": [_occurrence(occurrence) for occurrence in outcome.occurrences],
+    }
 
 
 def listed(series: Series, leases: int) -> Body:

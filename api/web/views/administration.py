@@ -105,9 +105,9 @@ def _audit_query(form: form_fields.Form) -> AuditQuery:
 
 def _names(entries: Sequence[AuditEntry]) -> AccountNames:
     """Return the names of the users and projects of changes: their authors, their objects, and in their values."""
-    objects = {one.change.object_id for one in entries if not one.change.name}
-    owners = {one.change.project_id for one in entries if one.change.project_id}
-    authors = {one.author for one in entries}
+    objects = {entry.change.object_id for entry in entries if not entry.change.name}
+    owners = {entry.change.project_id for entry in entries if entry.change.project_id}
+    authors = {entry.author for entry in entries}
     named = _values(entries, "project_id") | _values(entries, "default_project_id")
     return identity().names(authors | _values(entries, "user_id"), objects | owners | named)
 
@@ -121,7 +121,7 @@ def _host_names(entries: Sequence[AuditEntry]) -> Mapping[str, str]:
 
 def _values(entries: Sequence[AuditEntry], field: str) -> set[str]:
     """Return the values of a field before and after changes."""
-    sides = (side for one in entries for side in (one.change.before, one.change.after) if side)
+    sides = (side for entry in entries for side in (entry.change.before, entry.change.after) if side)
     return {str(side[field]) for side in sides if side.get(field)}
 
 

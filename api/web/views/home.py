@@ -35,7 +35,7 @@ def show() -> ResponseReturnValue:
     now = present(climate())
     wanted = Listing(project_id=who.project_id, ends_after=now, limit=MOST + 1, soonest=True)
     rows = leases.rows(climate(), who, wanted)
-    known = [one for one in rows if isinstance(one, Lease)]
+    known = [row for row in rows if isinstance(row, Lease)]
     known.sort(key=lambda lease: (lease.period.start > now, lease.period.end))
     strip, problem = _strip(now) if who.has("member") else (None, "")
     return render_template(

@@ -66,7 +66,7 @@ def board() -> ResponseReturnValue:
         Column(one.pool, one, pools.hosts_of(engine, own, one.pool, Page(None, CARDS)), EXPLAINED[one.pool])
         for one in pools.listed(engine, own)
     ]
-    names = _projects(one for column in columns for one in column.residents)
+    names = _projects(resident for column in columns for resident in column.residents)
     return render_template("pools.html", columns=columns, targets=BY_HAND, names=names)
 
 
@@ -89,7 +89,7 @@ def pool(name: str) -> ResponseReturnValue:
 
 def _projects(residents: Iterable[Resident]) -> AccountNames:
     """Return the names of the projects whose leases have, or had, these hosts."""
-    return identity().names((), {one.lease[1] for one in residents if one.lease})
+    return identity().names((), {resident.lease[1] for resident in residents if resident.lease})
 
 
 @page("POST", "/hosts/preview", "pools:put")
@@ -164,7 +164,7 @@ def show(host_id: str) -> ResponseReturnValue:
 
 def _owners(there: Resident, health: failures.Report | None) -> set[str]:
     """Return the ids of the projects of the leases and servers of a host."""
-    owners = {str(one.project_id) for one in there.promises} | {
+    owners = {str(promise.project_id) for promise in there.promises} | {
         one.project_id for one in (health.servers if health else ())
     }
     return owners | ({there.lease[1]} if there.lease else set())

@@ -48,7 +48,7 @@ def list_all() -> ResponseReturnValue:
     given = request.args
     everybody = caller().is_admin and given.get("all", "") == "1"
     rows = leases.rows(climate(), caller(), _filters(given, everybody))
-    known = [one for one in rows[:ON_A_PAGE] if isinstance(one, Lease)]
+    known = [row for row in rows[:ON_A_PAGE] if isinstance(row, Lease)]
     return render_template(
         "leases.html",
         leases=known,
@@ -226,7 +226,7 @@ def _entry(lease: Lease) -> Entry:
         lease.created_at,
         lease.updated_at,
         lease.deleting,
-        [lease_words.resources(one) for one in lease.reservations],
+        [lease_words.resources(reservation) for reservation in lease.reservations],
     )
 
 

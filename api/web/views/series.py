@@ -65,7 +65,7 @@ def _preview(form: Form, problem: str) -> str:
     return render_template(
         "series_new.html",
         occurrences=shown.occurrences,
-        fitting=sum(one.lease is not None for one in shown.occurrences),
+        fitting=sum(occurrence.lease is not None for occurrence in shown.occurrences),
         rule=order.rule,
         series_zone=order.zone,
         kept=_kept(form),

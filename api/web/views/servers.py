@@ -104,7 +104,12 @@ def _form(given: Mapping[str, str], problem: str) -> str:
 def _bootable(known: Sequence[Lease]) -> list[tuple[str, str]]:
     """Return the reservations on which servers can be booted, with the words for each."""
     kinds = ("physical:host", "flavor:instance")
-    parts = ((lease, one) for lease in known for one in lease.reservations if one.resource_type in kinds)
+    parts = (
+        (lease, reservation)
+        for lease in known
+        for reservation in lease.reservations
+        if reservation.resource_type in kinds
+    )
     return [(str(one.id), f"{lease.name}: {lease_words.resources(one)}") for lease, one in parts]
 
 

@@ -40,7 +40,7 @@ def sublet(lease_id: str) -> ResponseReturnValue:
         raise
     except ClimateError as error:
         return _form(parent, str(error)), errors.problem_of(error).status
-    hosts = sum(len(one.holds) for one in made.reservations)
+    hosts = sum(len(reservation.holds) for reservation in made.reservations)
     flash(f"{made.name[:80]} gets {hosts} host{'' if hosts == 1 else 's'} of this lease.", "good")
     return redirect(f"{PREFIX}/leases/{parent.id}", 303)
 

@@ -45,13 +45,14 @@ class ClusterPlay(Play):
     def members(self) -> dict[str, str]:
         """Return the member of each server."""
         diagnostics = {
-            one: self.admin.json("compute", "GET", f"/servers/{one}/diagnostics", **OF_DRIVER) for one in self.servers
+            server: self.admin.json("compute", "GET", f"/servers/{server}/diagnostics", **OF_DRIVER)
+            for server in self.servers
         }
         return {one: str(known["member"]) for one, known in diagnostics.items()}
 
     def processes(self) -> dict[str, list[int]]:
         """Return the process ids of each server."""
-        result: dict[str, list[int]] = {one: [] for one in self.servers}
+        result: dict[str, list[int]] = {server: [] for server in self.servers}
         for number, server_id in _processes():
             if server_id in result:
                 result[server_id].append(number)
@@ -59,7 +60,7 @@ class ClusterPlay(Play):
 
     def server_statuses(self) -> set[tuple[str, str]]:
         """Return the statuses of the servers, and their nodes."""
-        shown = [self.server_now(one, self.admin) for one in self.servers]
+        shown = [self.server_now(server, self.admin) for server in self.servers]
         return {(status(one), lease_steps.node_of(one)) for one in shown}
 
     def has_memory(self) -> int:
@@ -159,10 +160,10 @@ def restarts_are_told(play: ClusterPlay) -> str:
     """The actions of their owners show that they have kept their disks"""
 
     def look() -> list[str]:
-        return [action for one in play.servers for action in _actions(play, one)]
+        return [action for server in play.servers for action in _actions(play, server)]
 
     result = play.until("the actions of the servers", look, lambda now: now.count("reboot") == 2, PATIENCE)
-    shown = [play.server_now(one) for one in play.servers]
+    shown = [play.server_now(server) for server in play.servers]
     faults = [one for one in shown if one is not None and one.get("fault")]
     require(not faults, f"{len(faults)} servers have a fault")
     return f"their actions tell {result.count('reboot')} restarts, and no fault"
@@ -204,7 +205,7 @@ def lease_ends(play: ClusterPlay) -> str:
     processes = play.until("the processes to end", play.processes, lambda now: not any(now.values()))
     pools = play.until("the node to be back", play.aggregates, lambda now: NODE in now.get("freepool", ()))
     require(play.reservation not in pools, "its pool is still there")
-    left = [one for one in play.servers if os.path.lexists(play.disk(one).parent)]
+    left = [server for server in play.servers if os.path.lexists(play.disk(server).parent)]
     require(not left and not any(processes.values()), f"{len(left)} disks are left")
     return f"404, no process and no disk is left; freepool holds {NODE}"
 
@@ -224,7 +225,7 @@ def _environment(folder: Path) -> list[bytes]:
 
 
 def _keep_their_disks(play: ClusterPlay) -> None:
-    lost = [one for one in play.servers if play.disk(one).read_text(encoding="ascii") != f"{WORD}: {one}"]
+    lost = [server for server in play.servers if play.disk(server).read_text(encoding="ascii") != f"{WORD}: {server}"]
     require(not lost, f"{len(lost)} servers have lost their disks")
 
 

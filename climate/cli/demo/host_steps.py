@@ -95,8 +95,8 @@ def server_outlives_lease(play: Play) -> str:
     if waiting is None:
         raise Unseen(f"{HOST} is not in the recycling pool")
     servers = waiting["servers"] or []
-    seen = [f"{one['name']} ({one['status']})" for one in servers]
-    require([one["id"] for one in servers] == [play.guest], f"it waits for {seen}")
+    seen = [f"{server['name']} ({server['status']})" for server in servers]
+    require([server["id"] for server in servers] == [play.guest], f"it waits for {seen}")
     require(status(play.server_now(play.guest)) == "ACTIVE", "the server does not run any more")
     refused = play.refusal(play.member, "latecomer", {"reservation": reservation})
     return f"{HOST} recycles until {seen[0]} is gone; another boot there: {refused}"

@@ -88,7 +88,7 @@ def hosts(pool: str, servers: bool) -> None:
         answer = session.client.json("reservation", "GET", path, params={**query, "limit": 1})
         strangers = answer["unregistered"] or []
     plain = session.form in ("json", "yaml")
-    rows = [*(residents if plain else map(_flat, residents)), *(_stranger(one, plain) for one in strangers)]
+    rows = [*(residents if plain else map(_flat, residents)), *(_stranger(stranger, plain) for stranger in strangers)]
     session.show_all(rows, HOSTS)
 
 
@@ -106,7 +106,7 @@ def _stranger(row: "Stranger", plain: bool) -> dict[str, object]:
 
 def _servers(row: "Resident | Stranger") -> str | None:
     servers = row["servers"]
-    return None if servers is None else " ".join(f"{one['name']}({one['status']})" for one in servers)
+    return None if servers is None else " ".join(f"{server['name']}({server['status']})" for server in servers)
 
 
 @group.command("set")

@@ -208,8 +208,8 @@ def _row(place: int, offer: "Offer") -> dict[str, object]:
         "start_date": offer["start_date"],
         "end_date": offer["end_date"],
         "length": _spelled(int(length.total_seconds())),
-        "gets": ", ".join(f"{one['count']}" for one in counts),
-        "free": ", ".join(f"{one['free']}" for one in counts),
+        "gets": ", ".join(f"{count['count']}" for count in counts),
+        "free": ", ".join(f"{count['free']}" for count in counts),
         "expires_at": offer["expires_at"],
     }
 

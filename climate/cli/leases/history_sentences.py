@@ -75,7 +75,7 @@ def _promise(body: "LeaseFact", look: "Look") -> str:
     periods = [one["during"] for one in held if one.get("during")]
     if not periods:
         return _resources(body)
-    start, end = min(one["start"] for one in periods), max(one["end"] for one in periods)
+    start, end = min(period["start"] for period in periods), max(period["end"] for period in periods)
     return f"{_resources(body)} from {_when(start, look)} to {_when(end, look)}"
 
 

@@ -125,7 +125,7 @@ def described(host: "LeaseHost") -> str:
 def host_row(host: "LeaseHost") -> dict[str, object]:
     """Return a host with its properties and servers in one cell each."""
     servers = host.get("servers")
-    said = None if servers is None else ", ".join(f"{one['name']} ({one['status']})" for one in servers)
+    said = None if servers is None else ", ".join(f"{server['name']} ({server['status']})" for server in servers)
     return {**host, "properties": described(host), "servers": said}
 
 
@@ -136,7 +136,7 @@ def addresses(session: "Session") -> dict[str, str]:
     except Failure:
         return {}
     return {
-        str(row["id"]): " ".join(one["addr"] for entries in row["addresses"].values() for one in entries)
+        str(row["id"]): " ".join(entry["addr"] for entries in row["addresses"].values() for entry in entries)
         for row in rows
         if isinstance(row.get("addresses"), dict)
     }

@@ -51,7 +51,7 @@ def _show(session: Session, report: "Report", dry_run: bool) -> None:
         f"{done}: {report.hosts} hosts, {report.addresses} floating IPs, {report.leases} leases with "
         f"{report.allocations} allocations; here already: {report.known} leases"
     )
-    session.show_all([{name: getattr(one, name) for name in COLUMNS} for one in report.refusals], COLUMNS)
+    session.show_all([{name: getattr(refusal, name) for name in COLUMNS} for refusal in report.refusals], COLUMNS)
     if report.refusals:
         then = "repeat the dry run, or import the others" if dry_run else "repeat it with --resume"
         hint = f"follow the remedies, then {then}; docs/from-blazar.md explains them"

@@ -99,8 +99,14 @@ def rebuild() -> None:
 
 def _show(session: Session, differences: "Sequence[Difference]") -> None:
     rows = [
-        {"stream": str(one.stream), "table": one.table, "row": one.row, "column": one.column, "difference": one.what}
-        for one in differences
+        {
+            "stream": str(difference.stream),
+            "table": difference.table,
+            "row": difference.row,
+            "column": difference.column,
+            "difference": difference.what,
+        }
+        for difference in differences
     ]
     session.show_all(rows, ("stream", "difference"))
 

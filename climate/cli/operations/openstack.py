@@ -84,7 +84,7 @@ def _base(url: str) -> str:
 
 def _check(kind: str, endpoints: "list[ServiceEndpoint]", url: str, replace: bool) -> None:
     """Raise Failure for endpoints of another service, unless they are to be replaced."""
-    foreign = sorted({str(one["url"]) for one in endpoints if one["url"].rstrip("/") != url})
+    foreign = sorted({str(endpoint["url"]) for endpoint in endpoints if endpoint["url"].rstrip("/") != url})
     if foreign and not replace:
         raise Failure(
             f"the catalog has other endpoints of type {kind}: {', '.join(foreign)}; nothing was changed",
@@ -122,7 +122,7 @@ class Catalog:
         If there are several services, it is climate's. Raise Failure if none of these is.
         """
         services: list[Service] = self._request("GET", "/services", params={"type": kind})["services"]
-        ours = [one for one in services if one.get("name") == SERVICES[kind][0]] or services
+        ours = [service for service in services if service.get("name") == SERVICES[kind][0]] or services
         if len(ours) > 1:
             ids = ", ".join(f"{one['id']} ({one.get('name') or 'no name'})" for one in ours)
             raise Failure(f"Keystone has several services of type {kind}: {ids}", CONFLICT, "delete all but one")
@@ -145,7 +145,7 @@ class Catalog:
         named = {"service": f"{service.get('name') or name} ({kind})", "region": region}
         yield {**named, "interface": "", "url": "", "action": action}
         for interface in INTERFACES:
-            present = [one for one in endpoints if one["interface"] == interface]
+            present = [endpoint for endpoint in endpoints if endpoint["interface"] == interface]
             done = [self._endpoint(one, url) for one in present]
             if not present:
                 body = {"service_id": service.get("id"), "interface": interface, "url": url, "region_id": region}

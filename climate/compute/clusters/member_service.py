@@ -153,5 +153,5 @@ def _below(path: Path, home: Path) -> Path:
 
 
 def _moved(guest: Guest, move: Callable[[Path], Path]) -> Guest:
-    volumes = tuple(replace(one, home=move(one.home)) for one in guest.volumes)
+    volumes = tuple(replace(volume, home=move(volume.home)) for volume in guest.volumes)
     return replace(guest, image=None if guest.image is None else move(guest.image), volumes=volumes)

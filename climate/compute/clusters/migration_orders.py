@@ -37,7 +37,7 @@ def drop(driver: VirtDriver, said: Said) -> None:
 
 
 def _receive(compute: Compute, migrator: LiveMigrator, guest: Guest, said: Said) -> object:
-    missing = [one.id for one in guest.volumes if not one.home.is_dir()]
+    missing = [volume.id for volume in guest.volumes if not volume.home.is_dir()]
     if missing:
         raise VirtError(f"the volume {missing[0]} does not exist at {compute.service_host}: share the volumes")
     return sealed(compute.vault, migrator.receive(guest, said["offer"]))

@@ -26,7 +26,7 @@ def cluster_of(entry: Mapping[str, object]) -> ClusterSpec | None:
     members = entry.get("members")
     if not isinstance(members, list) or not members:
         raise ValueError("members must be a list of at least one member of the cluster")
-    read = tuple(_member(one) for one in members)
+    read = tuple(_member(member) for member in members)
     _check_together(read)
     terms = {key: check(entry[key]) for key, check in _TERMS.items() if key in given}
     return ClusterSpec(read, **terms)
@@ -37,11 +37,11 @@ def _first(keys: Sequence[str], given: Sequence[str]) -> str | None:
 
 
 def _check_together(members: tuple[MemberSpec, ...]) -> None:
-    names = [one.name for one in members]
+    names = [member.name for member in members]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
         raise ValueError(f"members names {twice} twice")
-    here = [one for one in members if one.service is None]
+    here = [member for member in members if member.service is None]
     other = next((one for one in here if one.driver != here[0].driver), None)
     if other is not None:
         raise ValueError(

@@ -64,7 +64,7 @@ def _steps(
     hosts, leaving = where
     joined: dict[str, list[int]] = {}
     nodes = {server.node_id or 0 for server, _ in servers}
-    live = {one for one in nodes if live_migration_steps.driver_of(conn, one) in LIVE_DRIVERS}
+    live = {node for node in nodes if live_migration_steps.driver_of(conn, node) in LIVE_DRIVERS}
     for server, up in servers:
         task = _task(server, up=up, live=server.node_id in live)
         action = WISHES[task].action

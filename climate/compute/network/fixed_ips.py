@@ -91,10 +91,10 @@ def record(conn: Connection, request: InterfaceRequest, granted: Sequence[Grante
     """
     check_quota(conn, request.project_id, len(granted) * len(request.server_ids))
     vifs = [
-        NewVif(str(uuid4()), one.mac, grant.network.id, one.server_id, place)
+        NewVif(str(uuid4()), interface.mac, grant.network.id, interface.server_id, place)
         for place, grant in zip(request.numbers, granted, strict=True)
-        for one in grant.asked.interfaces
-        if one.server_id in request.server_ids
+        for interface in grant.asked.interfaces
+        if interface.server_id in request.server_ids
     ]
     if vifs and len(rows.insert_vifs(conn, vifs)) < len(vifs):
         raise MacsCollide("A chosen MAC was taken by another interface: try again")
@@ -149,7 +149,7 @@ def _take(conn: Connection, network: Network, request: InterfaceRequest, vif_ids
     if exact is None:
         result = len(rows.take(conn, network.id, vif_ids, now))
     else:
-        result = sum(rows.take_this(conn, network.id, one, str(exact), now, reserved=True) for one in vif_ids[:1])
+        result = sum(rows.take_this(conn, network.id, vif_id, str(exact), now, reserved=True) for vif_id in vif_ids[:1])
     if result < len(vif_ids):
         each = len(vif_ids) // len(request.server_ids)
         raise NoMoreAddresses(f"Zero fixed ips available on network {network.id}.", found=result // each)
@@ -178,7 +178,7 @@ def check_quota(conn: Connection, project_id: str, more: int) -> None:
 
 def call_hosts(conn: Connection, networks: Collection[Network]) -> None:
     """Call the network hosts whose DHCP servers answer differently now."""
-    network_hosts.call(conn, {one.host for one in networks if one.host and managers.of(one).DHCP})
+    network_hosts.call(conn, {network.host for network in networks if network.host and managers.of(network).DHCP})
 
 
 def call_released(conn: Connection, given: Collection[DeallocatedAddress], others: Collection[str] = ()) -> None:

@@ -96,7 +96,9 @@ def place_v6(cidr: IPv6Network, count: int, there: Sequence[Network]) -> int:
     """Return the first of `count` consecutive unused prefixes, as an index from the beginning of the range."""
     prefixes = (network.cidr_v6 for network in there if network.cidr_v6 is not None)
     first = int(cidr.network_address)
-    return _free(0, count, {(int(one.network_address) - first) >> 64 for one in prefixes if one.subnet_of(cidr)})
+    return _free(
+        0, count, {(int(prefix.network_address) - first) >> 64 for prefix in prefixes if prefix.subnet_of(cidr)}
+    )
 
 
 def _numbered(

@@ -105,14 +105,14 @@ def _inserted(conn: Connection, wanted: NewPort, network: Network | None, outlin
 
 def _checked(fixed_ips: Sequence[FixedIp], network: Network) -> Sequence[FixedIp]:
     """Return the requested addresses. Raise BadRequest for one that is not of the subnet, or that is given twice."""
-    named = [one.address for one in fixed_ips if one.address is not None]
-    for one in fixed_ips:
-        if one.subnet_id not in (None, network.subnet_id):
-            raise BadRequest(f"fixed_ips: subnet {one.subnet_id} is not one of network {network.id}")
-        if one.address is not None and IPv4Address(one.address) not in network.cidr:
-            raise BadRequest(f"IP address {one.address} is not a valid IP for the specified subnet.")
-        if one.address is not None and named.count(one.address) > 1:
-            raise BadRequest(f"fixed_ips: {one.address} is given twice")
+    named = [fixed_ip.address for fixed_ip in fixed_ips if fixed_ip.address is not None]
+    for fixed_ip in fixed_ips:
+        if fixed_ip.subnet_id not in (None, network.subnet_id):
+            raise BadRequest(f"fixed_ips: subnet {fixed_ip.subnet_id} is not one of network {network.id}")
+        if fixed_ip.address is not None and IPv4Address(fixed_ip.address) not in network.cidr:
+            raise BadRequest(f"IP address {fixed_ip.address} is not a valid IP for the specified subnet.")
+        if fixed_ip.address is not None and named.count(fixed_ip.address) > 1:
+            raise BadRequest(f"fixed_ips: {fixed_ip.address} is given twice")
     return fixed_ips
 
 
@@ -155,11 +155,11 @@ def readdress(conn: Connection, port: Port, asked: Sequence[FixedIp], now: datet
 
 def _compared(there: Sequence[str], fixed_ips: Sequence[FixedIp]) -> tuple[AbstractSet[str], list[FixedIp]]:
     """Return the addresses to keep, and the requests that none of them serves."""
-    named = {one.address for one in fixed_ips}
+    named = {fixed_ip.address for fixed_ip in fixed_ips}
     kept = {address for address in there if address in named}
     others = [address for address in there if address not in named]
-    of_any = [one for one in fixed_ips if one.address is None]
-    missing = [one for one in fixed_ips if one.address is not None and one.address not in kept]
+    of_any = [fixed_ip for fixed_ip in fixed_ips if fixed_ip.address is None]
+    missing = [fixed_ip for fixed_ip in fixed_ips if fixed_ip.address is not None and fixed_ip.address not in kept]
     return {*kept, *others[: len(of_any)]}, [*missing, *of_any[len(others) :]]
 
 

@@ -207,7 +207,7 @@ def _check_free(
 def _strangers(node: Member, metadata: Mapping[str, str]) -> set[str]:
     """Return the projects with servers on a node to which a pool is not lent."""
     owner, shared = metadata.get(OWNER), metadata.get(SHARED)
-    return {one for one in node.projects if not admits(owner, shared, one)}
+    return {project for project in node.projects if not admits(owner, shared, project)}
 
 
 def _check_zone(conn: Connection, aggregate_id: int, zone: str | None, nodes: Sequence[Member]) -> None:

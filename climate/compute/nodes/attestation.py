@@ -84,9 +84,9 @@ def _read(answer: Receipt | CourierError) -> Mapping[str, str]:
 
 
 def _levels(hosts: Iterable[Mapping[str, object]]) -> Iterable[tuple[str, str]]:
-    for one in hosts:
-        level = str(one["trust_lvl"]).lower()
-        yield str(one["host_name"]), level if level in LEVELS else UNKNOWN
+    for host in hosts:
+        level = str(host["trust_lvl"]).lower()
+        yield str(host["host_name"]), level if level in LEVELS else UNKNOWN
 
 
 @dataclass(slots=True)

@@ -116,7 +116,7 @@ def _entry(spec: NodeSpec) -> Mapping[str, object]:
 
 
 def _terms(cluster: ClusterSpec) -> dict[str, object]:
-    members = [{key: value for key, value in asdict(one).items() if value} for one in cluster.members]
+    members = [{key: value for key, value in asdict(member).items() if value} for member in cluster.members]
     for one in members:
         one |= {"fence": list(one["fence"])} if "fence" in one else {}
         if "service" in one:

@@ -59,19 +59,19 @@ class ProjectUsage:
 
     @property
     def hours(self) -> float:
-        return sum(one.hours for one in self.servers)
+        return sum(server.hours for server in self.servers)
 
     @property
     def vcpu_hours(self) -> float:
-        return sum(one.hours * one.vcpus for one in self.servers)
+        return sum(server.hours * server.vcpus for server in self.servers)
 
     @property
     def mb_hours(self) -> float:
-        return sum(one.hours * one.ram_mb for one in self.servers)
+        return sum(server.hours * server.ram_mb for server in self.servers)
 
     @property
     def gb_hours(self) -> float:
-        return sum(one.hours * one.disk_gb for one in self.servers)
+        return sum(server.hours * server.disk_gb for server in self.servers)
 
 
 def of_projects(compute: Compute, period: Period, project_id: str | None = None) -> list[ProjectUsage]:

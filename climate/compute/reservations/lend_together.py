@@ -64,11 +64,11 @@ def _occupied(conn: Connection, wanted: Mapping[str, Sequence[NodeRow]]) -> froz
 
 def _nodes_of(loan: Loan, nodes: Sequence[NodeRow]) -> list[NodeRow]:
     """Return the nodes with the names of a loan, and all others of its pool; of duplicate names the one in a pool."""
-    pooled = {one.name for one in nodes if one.pool is not None}
+    pooled = {node.name for node in nodes if node.pool is not None}
     return [
-        one
-        for one in nodes
-        if (one.name in loan.names or one.pool == loan.pool) and (one.pool is not None or one.name not in pooled)
+        node
+        for node in nodes
+        if (node.name in loan.names or node.pool == loan.pool) and (node.pool is not None or node.name not in pooled)
     ]
 
 
@@ -79,7 +79,7 @@ def _busy(loan: Loan, busy: Collection[str]) -> ComputeError | None:
 def _trouble(loan: Loan, wanted: Mapping[str, Sequence[NodeRow]]) -> ComputeError | None:
     """Return the error of a loan whose pool or nodes cannot be written now, or never by this caller."""
     own = wanted[loan.pool]
-    others = {one.id for pool, nodes in wanted.items() if pool != loan.pool for one in nodes}
+    others = {node.id for pool, nodes in wanted.items() if pool != loan.pool for node in nodes}
     if loan.pool in KEPT:
         return Conflict(f"The pool {loan.pool} is not lent.")
     if any(not one.is_locked or one.id in others for one in own):

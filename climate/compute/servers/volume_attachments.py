@@ -190,7 +190,7 @@ def _use(compute: Compute, conn: Connection, volume_id: str, home: Path) -> tupl
     """Return the server of a volume, None for no server, and whether it may use mounts of this machine."""
     server_id = rows.servers_of(conn, [volume_id]).get(volume_id)
     places = migrations.whereabouts(conn, [server_id]) if server_id is not None else []
-    return server_id, any(_may_use(compute, home, one) for one in places)
+    return server_id, any(_may_use(compute, home, place) for place in places)
 
 
 def _may_use(compute: Compute, home: Path, location: ServerLocation) -> bool:

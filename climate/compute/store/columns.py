@@ -62,4 +62,4 @@ def taken(name: str) -> Column[int]:
 
 def sql_of(columns: Iterable[Column[object]], alias: str) -> str:
     """Return the SQL that selects these columns of a table in a statement that is text; ids are text, as in Core."""
-    return ", ".join(f"{alias}.{one.name}{'::text' if isinstance(one.type, UUID) else ''}" for one in columns)
+    return ", ".join(f"{alias}.{column.name}{'::text' if isinstance(column.type, UUID) else ''}" for column in columns)

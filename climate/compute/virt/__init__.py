@@ -90,7 +90,7 @@ class Guest:
     @property
     def netns(self) -> str | None:
         """Return the guest's network namespace, or None if it has none of its own."""
-        return next((one.netns for one in self.interfaces if one.netns is not None), None)
+        return next((interface.netns for interface in self.interfaces if interface.netns is not None), None)
 
 
 class VirtDriver(Protocol):

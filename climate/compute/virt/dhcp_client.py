@@ -56,7 +56,7 @@ def trouble() -> str | None:
 
 def ensure(home: Path, guest: Guest) -> None:
     """Ensure that a client runs for each of the guest's interfaces that use DHCP; keep them if all do."""
-    wanted = [one for one in guest.interfaces if one.dhcp and one.netns is not None]
+    wanted = [interface for interface in guest.interfaces if interface.dhcp and interface.netns is not None]
     files = [_pid_file(home, one) for one in wanted]
     if all(processes.state(processes.read(file)) is not None for file in files) and set(files) == set(
         home.glob(_FILES)

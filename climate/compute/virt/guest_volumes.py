@@ -58,7 +58,7 @@ class Attached:
 def link(home: Path, volumes: Iterable[Attached]) -> None:
     """Link exactly these volumes into a guest's folder."""
     folder = home / FOLDER
-    wanted = {one.id: one for one in volumes}
+    wanted = {volume.id: volume for volume in volumes}
     if not home.is_dir() or not (wanted or folder.is_dir()):
         return
     folder.mkdir(mode=0o700, exist_ok=True)
@@ -78,7 +78,7 @@ def unlink(home: Path) -> None:
 
 def plug(monitor: qmp.Monitor, volumes: Iterable[Attached]) -> None:
     """Ensure that a running QEMU has exactly these disks. Raise VirtError if the guest does not release one."""
-    wanted = {one.name: one for one in volumes}
+    wanted = {volume.name: volume for volume in volumes}
     nodes = {node["node-name"] for node in monitor.execute("query-named-block-nodes")}
     there = {name for name in nodes if len(name) == _NAME_LENGTH + 1 and name.startswith("v")}
     for name in sorted(there - set(wanted)):

@@ -59,23 +59,25 @@ def image(files: Mapping[str, bytes], label: str) -> bytes:
     """
     root = _tree(files)
     folders = _numbered(root)
-    lengths = sum(10 if one.parent is None else 8 + len(_short(one)) + len(_short(one)) % 2 for one in folders)
+    lengths = sum(
+        10 if folder.parent is None else 8 + len(_short(folder)) + len(_short(folder)) % 2 for folder in folders
+    )
     table = _up(lengths) // SECTOR
     at = _BEGIN + 2 + 2 * table
-    for one in folders:
-        one.sector = at
-        at += one.size // SECTOR
+    for folder in folders:
+        folder.sector = at
+        at += folder.size // SECTOR
     places: dict[tuple[int, bytes], int] = {}
     contents: list[bytes] = []
-    for one in folders:
-        for name, content in sorted(one.files.items()):
-            places[one.number, name] = at
+    for folder in folders:
+        for name, content in sorted(folder.files.items()):
+            places[folder.number, name] = at
             contents.append(_whole(content))
             at += len(contents[-1]) // SECTOR
-    tables = [b"".join(_path(one, order) for one in folders) for order in "<>"]
+    tables = [b"".join(_path(folder, order) for folder in folders) for order in "<>"]
     volume = _volume(root, label, at, (lengths, table))
     parts = [bytes(_BEGIN * SECTOR), volume, _whole(b"\xffCD001\x01"), *(_whole(one) for one in tables)]
-    return b"".join([*parts, *(_packed(one, places) for one in folders), *contents])
+    return b"".join([*parts, *(_packed(folder, places) for folder in folders), *contents])
 
 
 def _tree(files: Mapping[str, bytes]) -> _Folder:

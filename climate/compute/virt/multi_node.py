@@ -81,7 +81,9 @@ class MultiNodeDriver:
             return {}
         specs = self.read_nodes()
         clusters = [(spec.cluster, spec.netns) for spec in specs if spec.cluster is not None]
-        here = {one.name: netns for cluster, netns in clusters for one in cluster.members if one.service is None}
+        here = {
+            member.name: netns for cluster, netns in clusters for member in cluster.members if member.service is None
+        }
         return {**here, **{spec.name: spec.netns for spec in specs if spec.joins is not None}}
 
     def hosts_of_member_servers(self) -> Mapping[str, str | None]:
@@ -207,7 +209,7 @@ class MultiNodeDriver:
     def _refusal(self, spec: NodeSpec) -> str | None:
         """Return why the members of a cluster cannot work; None: they can, or there are none."""
         kinds = sorted(set(self.members) - {CLUSTER})
-        named = {one.driver for one in spec.cluster.members if one.service is None} if spec.cluster else set()
+        named = {member.driver for member in spec.cluster.members if member.service is None} if spec.cluster else set()
         unknown = sorted(named - set(kinds))
         return f"there is no driver {unknown[0]!r} for its members, only {', '.join(kinds)}" if unknown else None
 

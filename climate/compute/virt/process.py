@@ -290,5 +290,9 @@ def _endless(home: Path) -> int:
 
 def _banner(guest: Guest) -> str:
     lines = [f"climate: server {guest.name} ({guest.id}) starts{' rescued' if guest.rescued else ''}"]
-    lines += [f"climate: {one.device} has address {address}" for one in guest.interfaces for address in one.addresses]
+    lines += [
+        f"climate: {interface.device} has address {address}"
+        for interface in guest.interfaces
+        for address in interface.addresses
+    ]
     return "\n".join([*lines, "climate: boot finished", ""])

@@ -281,7 +281,7 @@ def _dropped(transition: Transition, reservation: Reservation, places: Mapping[i
     was = next((r for r in transition.before.reservations if r.id == reservation.id), reservation)
     ends = transition.after.event(EventKind.END).due_at if on_end(reservation) is OnEnd.TERMINATE else None
     taken = {plan.host: max(transition.at, plan.take_at) for plan in was.preemptions}
-    taken |= {one.host: max(transition.at, one.take_at) for one in was.sublets}
+    taken |= {sublet.host: max(transition.at, sublet.take_at) for sublet in was.sublets}
     reason = f"lease {transition.after.id} goes on without it"
     for hold in was.holds:
         if hold.host not in kept and (place := _if_lent_to(reservation, places.get(hold.host))):

@@ -60,10 +60,10 @@ def changed(
         case PreemptionPlanned():
             return _planned(holds, plans, fact)
         case PreemptionWarned():
-            return holds, tuple(_warned(one, fact) if one.host in fact.to_take else one for one in plans)
+            return holds, tuple(_warned(plan, fact) if plan.host in fact.to_take else plan for plan in plans)
         case HostPreempted():
             left = tuple(hold for hold in holds if hold.host != fact.host)
-            return left, tuple(one for one in plans if one.host != fact.host)
+            return left, tuple(plan for plan in plans if plan.host != fact.host)
 
 
 def _planned(holds: tuple[Hold, ...], plans: tuple[Preemption, ...], fact: PreemptionPlanned) -> Taken:

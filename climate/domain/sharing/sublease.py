@@ -56,13 +56,13 @@ def changed(holds: Holds, sublets: Sublets, fact: SubletFact) -> tuple[Holds, Su
     """Return the holds and the sublet hosts of a reservation after a fact."""
     if isinstance(fact, HostsSublet):
         return _promised(holds, sublets, fact)
-    own = frozenset(one.host for one in sublets if one.sublease_id == fact.sublease_id)
+    own = frozenset(sublet.host for sublet in sublets if sublet.sublease_id == fact.sublease_id)
     if isinstance(fact, SubletWarned):
-        return holds, tuple(replace(one, warned=True) if one.host in own else one for one in sublets)
+        return holds, tuple(replace(sublet, warned=True) if sublet.host in own else sublet for sublet in sublets)
     if isinstance(fact, SubletHostsTaken):
         return _without(holds, own), standing(sublets, _without(holds, own))
     # A parent that is over keeps what it gave: in the use of its project these hosts were its own up to its end.
-    return holds, tuple(one for one in sublets if one.host not in own or (fact.too_late and one.taken))
+    return holds, tuple(sublet for sublet in sublets if sublet.host not in own or (fact.too_late and sublet.taken))
 
 
 def _promised(holds: Holds, sublets: Sublets, fact: HostsSublet) -> tuple[Holds, Sublets]:
@@ -79,7 +79,7 @@ def _without(holds: Holds, hosts: frozenset[int]) -> Holds:
 def standing(sublets: Sublets, holds: Iterable[Hold]) -> Sublets:
     """Return the sublet hosts after a change of the holds: a host that is not held any more need not be taken."""
     held = {hold.host for hold in holds}
-    return tuple(one if one.taken or one.host in held else replace(one, taken=True) for one in sublets)
+    return tuple(sublet if sublet.taken or sublet.host in held else replace(sublet, taken=True) for sublet in sublets)
 
 
 def of_parent(parent: ParentLease | None, fact: SubleaseProlonged | SubleaseReturned) -> ParentLease:
@@ -98,12 +98,12 @@ def prolonged(holds: Holds, until: datetime) -> Holds:
 
 def pending(sublets: Sublets) -> frozenset[int]:
     """Return the hosts that are still held by the reservation, and are to be taken."""
-    return frozenset(one.host for one in sublets if not one.taken)
+    return frozenset(sublet.host for sublet in sublets if not sublet.taken)
 
 
 def away(sublets: Sublets) -> int:
     """Return the number of hosts that are promised to the reservation, and are in sub-leases now."""
-    return sum(one.taken for one in sublets)
+    return sum(sublet.taken for sublet in sublets)
 
 
 def apart(holds: Holds, sublets: Sublets) -> tuple[Holds, Holds]:
@@ -114,7 +114,7 @@ def apart(holds: Holds, sublets: Sublets) -> tuple[Holds, Holds]:
 
 def counts(reservations: "Iterable[Reservation]") -> dict[UUID, int]:
     """Return the sub-leases that have, or will have, hosts of these reservations, and the number, oldest first."""
-    found = Counter(one.sublease_id for r in reservations for one in r.sublets)
+    found = Counter(sublet.sublease_id for r in reservations for sublet in r.sublets)
     return dict(sorted(found.items()))
 
 

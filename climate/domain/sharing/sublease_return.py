@@ -45,7 +45,7 @@ def returned(
     holds = tuple(sorted((*after.kept, *after.back), key=lambda hold: hold.host))
     if (holds, after.missing) == (r.holds, r.missing):
         return (over,)
-    known = {one.host for one in r.sublets}
+    known = {sublet.host for sublet in r.sublets}
     others = event_transitions.is_active(parent) and any(hold.host not in known for hold in after.back)
     changed = ReservationChanged(now, r.id, r.spec, holds, missing=after.missing, changed=others or None, reason=REASON)
     if not after.back or not event_transitions.started(parent) or parent.event(EventKind.START).status is ERROR:
@@ -58,11 +58,11 @@ def _after(
 ) -> _Holds:
     r = parent.reservation(of.reservation_id)
     before, after = (lease_health.promised(r, story) for story in stories)
-    own = {hold.host: hold for one in lease.reservations for hold in one.holds}
+    own = {hold.host: hold for reservation in lease.reservations for hold in reservation.holds}
     kept = tuple(_kept(r, lease.id, of.until, own))
     begun = max(now, parent.period.start)
     held = {hold.host for hold in kept}
-    known = {one.host for one in r.sublets}
+    known = {sublet.host for sublet in r.sublets}
     usable = [hold for hold in own.values() if hold.host not in held and hold.during.start <= begun]
     usable.sort(key=lambda hold: (hold.host not in known, hold.host))
     back = tuple(usable[: max(0, after - lease_health.weight(kept))])
@@ -73,7 +73,7 @@ def _after(
 
 def _kept(r: Reservation, sublease_id: UUID, until: datetime, own: dict[int, Hold]) -> list[Hold]:
     """Return the holds of the parent; one that was to be taken lasts to the end again, if nobody else has the host."""
-    pending = {one.host for one in r.sublets if one.sublease_id == sublease_id and not one.taken}
+    pending = {sublet.host for sublet in r.sublets if sublet.sublease_id == sublease_id and not sublet.taken}
     kept = [hold for hold in r.holds if hold.host not in pending]
     longer = (hold for hold in r.holds if hold.host in pending and hold.host in own)
     return [*kept, *(Hold(hold.host, Period(hold.during.start, until)) for hold in longer)]

@@ -166,7 +166,7 @@ class ProjectRules:
     def _lease(self, candidate: Candidate) -> Lease:
         period = Period(moment(candidate.start), moment(candidate.end))
         counts = iter(candidate.counts)
-        planned = tuple(_planned(one, next(counts), period) for one in self.demands if one is not None)
+        planned = tuple(_planned(demand, next(counts), period) for demand in self.demands if demand is not None)
         events = event_transitions.plan(Times(period, grace=self.grace), time_ordered_id)
         caller = self.caller
         created = LeaseCreated(

@@ -217,5 +217,5 @@ def _free(data: SearchData, request: SearchRequest) -> tuple[tuple[Point, ...] |
 
 
 def _last_refusal(inquiry: Inquiry) -> ClimateError | None:
-    limits = [one for one in inquiry.refusals if isinstance(one, LimitExceeded)]
+    limits = [refusal for refusal in inquiry.refusals if isinstance(refusal, LimitExceeded)]
     return (limits or inquiry.refusals or [None])[-1]

@@ -83,15 +83,15 @@ def _view(climate: Climate, data: BlazarData) -> CloudView:
     for pool, names in climate.cloud.pools().items():
         for name in names:
             pools[name] = pools.get(name, frozenset()) | {pool}
-    loose = [one.name for one in data.hosts if one.name in known and one.name not in pools]
+    loose = [host.name for host in data.hosts if host.name in known and host.name not in pools]
     occupied = frozenset(name for name in loose if climate.cloud.servers_on(name))
     return CloudView(known, pools, occupied, has_groups=climate.settings.cloud != "openstack")
 
 
 def _present(conn: Connection, climate: Climate, data: BlazarData) -> Present:
-    names = {one.name for one in data.hosts}
+    names = {host.name for host in data.hosts}
     hosts = {place.name: place for place in pool_membership.listed(conn) if place.name in names}
-    wanted = {(one.network_id, one.address) for one in data.addresses}
+    wanted = {(address.network_id, address.address) for address in data.addresses}
     addresses = {key: number for key, number in blazar_import.registered_addresses(conn).items() if key in wanted}
     held = blazar_import.host_allocations(conn, [place.host for place in hosts.values()])
     held_addresses = blazar_import.address_allocations(conn, list(addresses.values()))
@@ -118,12 +118,12 @@ def _name(lease: UUID | None) -> str:
 
 
 def _report(made: Plan) -> Report:
-    reservations = [one for lease in made.leases for one in lease.reservations]
+    reservations = [reservation for lease in made.leases for reservation in lease.reservations]
     return Report(
         hosts=sum(one.number is None for one in made.hosts.values()),
         addresses=sum(one.number is None for one in made.addresses.values()),
         leases=len(made.leases),
-        allocations=sum(len(one.hosts) + len(one.addresses) for one in reservations),
+        allocations=sum(len(reservation.hosts) + len(reservation.addresses) for reservation in reservations),
         known=len(made.known),
         refusals=made.refusals,
     )

@@ -70,10 +70,10 @@ def convert(lease: BlazarLease, types: AbstractSet[str], *, has_groups: bool = T
         raise NotKept("it has no project", REPAIR)
     if not EARLIEST <= lease.start < lease.end <= LATEST:
         raise NotKept(f"its dates {lease.start:%Y-%m-%d %H:%M} and {lease.end:%Y-%m-%d %H:%M} are no period", REPAIR)
-    for one in lease.reservations:
-        if one.resource_type not in types:
-            remedy = f"{not_loaded(one.resource_type)}; or let the lease end in Blazar"
-            raise NotKept(f"climate has no plugin for its resource type {one.resource_type!r}", remedy)
+    for reservation in lease.reservations:
+        if reservation.resource_type not in types:
+            remedy = f"{not_loaded(reservation.resource_type)}; or let the lease end in Blazar"
+            raise NotKept(f"climate has no plugin for its resource type {reservation.resource_type!r}", remedy)
     try:
         reservations = tuple(map(reservation_conversion.convert, lease.reservations))
     except InvalidInput as error:
@@ -110,11 +110,11 @@ def _check_events(lease: BlazarLease) -> None:
 
 def _check_affinity(reservations: tuple[ConvertedReservation, ...]) -> None:
     """Refuse a start that the cloud would refuse, because it has no groups with a chosen id."""
-    for one in reservations:
-        affinity = one.spec.get("affinity")
-        if one.resource_type != SERVERS or affinity is None:
+    for reservation in reservations:
+        affinity = reservation.spec.get("affinity")
+        if reservation.resource_type != SERVERS or affinity is None:
             continue
-        if len(one.hosts) > 1 if affinity else sum(one.hosts.values()) > 1:
+        if len(reservation.hosts) > 1 if affinity else sum(reservation.hosts.values()) > 1:
             reason = "OpenStack cannot start it: its servers need a server group with a chosen id"
             raise NotKept(reason, "let it start in Blazar first, or update it to affinity None there")
 

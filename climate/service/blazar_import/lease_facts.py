@@ -51,10 +51,14 @@ def facts_of(
     for event in sorted(lease.blazar.events, key=lambda event: (START, BEFORE_END, END).index(event.kind)):
         at = max(at, min(event.time, now))
         facts += _carried_out(event, at, tokens, is_over=lease.blazar.is_over)
-    for one in lease.reservations:
-        if one.missing or one.changed:
-            held = _holds(lease, one, hosts)
-            facts.append(ReservationChanged(at, one.id, one.spec, held, missing=one.missing, changed=one.changed))
+    for reservation in lease.reservations:
+        if reservation.missing or reservation.changed:
+            held = _holds(lease, reservation, hosts)
+            facts.append(
+                ReservationChanged(
+                    at, reservation.id, reservation.spec, held, missing=reservation.missing, changed=reservation.changed
+                )
+            )
     return facts
 
 
@@ -70,15 +74,15 @@ def _created(lease: ConvertedLease, hosts: Hosts, addresses: Addresses, at: date
         period=lease.period,
         reservations=tuple(
             PlannedReservation(
-                one.id,
-                one.resource_type,
-                one.spec,
-                holds=_holds(lease, one, hosts),
+                reservation.id,
+                reservation.resource_type,
+                reservation.spec,
+                holds=_holds(lease, reservation, hosts),
                 # Blazar has created an aggregate, and for servers a flavor: a deletion has to end the lease.
-                exists_before_start=is_pending and one.resource_type != ADDRESSES,
-                addresses=_addresses(lease, one, addresses),
+                exists_before_start=is_pending and reservation.resource_type != ADDRESSES,
+                addresses=_addresses(lease, reservation, addresses),
             )
-            for one in lease.reservations
+            for reservation in lease.reservations
         ),
         events=tuple(
             PlannedEvent(UUID(event.id), event.kind, edges.get(event.kind) or _inside(event.time, lease))

@@ -146,7 +146,7 @@ class _Draft:
         for lease in self.data.leases:
             if lease.id in imported or not lease.has_begun:
                 continue
-            for number in sorted({host for one in lease.reservations for host in one.hosts} & left):
+            for number in sorted({host for reservation in lease.reservations for host in reservation.hosts} & left):
                 left.discard(number)
                 reason = f"the lease {lease.id} has begun on it, and is not imported"
                 yield number, (reason, "see the reason of the lease")
@@ -161,15 +161,15 @@ class _Draft:
     def _why_not(self, lease: ConvertedLease, timelines: Timelines) -> tuple[str, str] | None:
         if lease.blazar.is_over:
             return None
-        for one in lease.reservations:
-            if missing := next((host for host in one.hosts if host not in self.hosts), None):
+        for reservation in lease.reservations:
+            if missing := next((host for host in reservation.hosts if host not in self.hosts), None):
                 return (
                     f"its host {missing} is not imported",
                     "see the reason of the host, or delete the lease in Blazar",
                 )
-            if missing := next((number for number in one.addresses if number not in self.addresses), None):
+            if missing := next((number for number in reservation.addresses if number not in self.addresses), None):
                 return f"its floating IP {missing} is not imported", "see the reason of the floating IP"
-            if astray := self._not_lent(lease, one):
+            if astray := self._not_lent(lease, reservation):
                 return astray
         return self._overlap(lease, timelines)
 
@@ -202,11 +202,11 @@ class _Draft:
         """Yield the resources that a lease holds: the key, the host if it is one, and the allocation."""
         if lease.blazar.is_over:
             return
-        for one in lease.reservations:
-            for number, slots in one.hosts.items():
-                size = one.size.times(slots) if one.size else None
+        for reservation in lease.reservations:
+            for number, slots in reservation.hosts.items():
+                size = reservation.size.times(slots) if reservation.size else None
                 yield (OF_HOST, number), self.hosts.get(number), Entry(lease.blazar.id, lease.period, size)
-            for number in one.addresses:
+            for number in reservation.addresses:
                 yield (OF_ADDRESS, number), None, Entry(lease.blazar.id, lease.period)
 
     def _timelines(self) -> Timelines:
@@ -223,7 +223,12 @@ class _Draft:
         return result
 
     def _hosts(self) -> Iterator[PlannedHost]:
-        active = {one.id: set(one.hosts) for lease in self.data.leases if lease.has_begun for one in lease.reservations}
+        active = {
+            reservation.id: set(reservation.hosts)
+            for lease in self.data.leases
+            if lease.has_begun
+            for reservation in lease.reservations
+        }
         names: set[str] = set()
         for record in self.data.hosts:
             place = self.present.hosts.get(record.name)

@@ -58,7 +58,7 @@ class ClaimHeartbeat:
     def _beat(self) -> None:
         life = timedelta(seconds=self._life)
         while not self._stop.wait(self._life / 3):
-            mine = [one for one in self.claims if one.event_id not in self._refused]
+            mine = [claim for claim in self.claims if claim.event_id not in self._refused]
             if not mine:
                 return
             try:

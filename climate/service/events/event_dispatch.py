@@ -192,7 +192,7 @@ def _claim_of(ready: _Ready, tokens: Iterator[int], now: datetime) -> _Claim:
     shares = tuple(ClaimedShare(resource_type, next(tokens)) for resource_type in ready.types)
     fact = event_transitions.claim(ready.lease, ready.event_id, shares[0].token if shares else next(tokens), now)
     if shares:
-        messages = [Message(ready.event_id, one.token, queue_of(one.resource_type)) for one in shares]
+        messages = [Message(ready.event_id, share.token, queue_of(share.resource_type)) for share in shares]
     else:
         messages = [Message(ready.event_id, fact.token, _queue(ready.lease))]
     return _Claim((ready.lease, [replace(fact, shares=shares)]), messages)

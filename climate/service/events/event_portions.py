@@ -226,11 +226,11 @@ def _fit(runs: Sequence[Run], supplies: Mapping[int, Supply]) -> list[Run]:
     """Return those that can run together: no host is in two of them."""
     fit: list[Run] = []
     taken: set[int] = set()
-    for one in runs:
-        is_ready = one.event.kind is not EventKind.START or _are_ready(one, supplies)
-        if is_ready and _is_simple(one.climate, one.lease, one.event) and not taken & set(one.places):
-            fit.append(one)
-            taken |= set(one.places)
+    for run in runs:
+        is_ready = run.event.kind is not EventKind.START or _are_ready(run, supplies)
+        if is_ready and _is_simple(run.climate, run.lease, run.event) and not taken & set(run.places):
+            fit.append(run)
+            taken |= set(run.places)
     return fit
 
 
@@ -269,8 +269,8 @@ def _act(runs: Sequence[Run], is_lost: Callable[[UUID], bool]) -> list[Asked]:
     """Have the plugins hand over the reserved hosts, or take them back."""
     result: list[Asked] = []
     by_hook: dict[tuple[str, EventKind], list[Run]] = {}
-    for one in runs:
-        by_hook.setdefault((one.lease.resource_types[0], one.event.kind), []).append(one)
+    for run in runs:
+        by_hook.setdefault((run.lease.resource_types[0], run.event.kind), []).append(run)
     for (resource_type, kind), own in by_hook.items():
         climate = own[0].climate
         hook = _hook(climate, climate.plugins[resource_type], kind)
@@ -281,9 +281,9 @@ def _act(runs: Sequence[Run], is_lost: Callable[[UUID], bool]) -> list[Asked]:
 
 def _asked(runs: Sequence[Run], cloud: TogetherSteps, hook: Callable[..., Sequence[Trouble | None]]) -> list[Asked]:
     lent = [
-        (one, events.reservation_context(one, r, tuple(p.name for p in _held(one, r))))
-        for one in runs
-        for r in one.reservations
+        (run, events.reservation_context(run, r, tuple(p.name for p in _held(run, r))))
+        for run in runs
+        for r in run.reservations
     ]
     said = hook(cloud, [each for _, each in lent])
     troubles: dict[UUID, Trouble] = {}
@@ -291,8 +291,8 @@ def _asked(runs: Sequence[Run], cloud: TogetherSteps, hook: Callable[..., Sequen
         if trouble is not None:
             troubles.setdefault(one.event.id, trouble)
     return [
-        (one, [cloud.done[one.event.id]] if one.event.id in cloud.done else [], troubles.get(one.event.id))
-        for one in runs
+        (run, [cloud.done[run.event.id]] if run.event.id in cloud.done else [], troubles.get(run.event.id))
+        for run in runs
     ]
 
 

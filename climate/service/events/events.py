@@ -274,7 +274,7 @@ def write(conn: Connection, climate: Climate, effects: Sequence[RunEffect], now:
     """
     author = system(effects[0].run.worker)
     # These facts come from the results only, not from rows, so the journal need not be folded for them.
-    after = leases.record_many(conn, author, [(one.lease, one.facts) for one in effects])
+    after = leases.record_many(conn, author, [(effect.lease, effect.facts) for effect in effects])
     transitions = [Transition(one.lease, lease, now, one.run.token) for one, lease in zip(effects, after, strict=True)]
     moved = lease_transitions.follow_all(conn, climate, author, transitions)
     notices = [

@@ -102,8 +102,8 @@ def _record(
     conn: Connection, findings: Sequence[_Finding], now: datetime, after: timedelta
 ) -> tuple[list[HostPlace], Sequence[int]]:
     """Record the findings; return the hosts that fail, and the numbers of those that recovered, after this time."""
-    doubts = {one.place.host: one.since for one in findings if one.is_new}
-    settled = [one for one in findings if one.since is not None and now - one.since >= after]
+    doubts = {finding.place.host: finding.since for finding in findings if finding.is_new}
+    settled = [finding for finding in findings if finding.since is not None and now - finding.since >= after]
     well = [one.place.host for one in settled if one.place.pool is Pool.FAILED]
     ill = {one.place.host: one.trouble for one in settled if one.trouble and one.place.pool is not Pool.FAILED}
     locks.lock_hosts(conn, {*doubts, *ill})

@@ -85,7 +85,9 @@ def _refuse_second(conn: Connection, window: Window) -> None:
 
 def listed(leases: Sequence[Lease]) -> str:
     """Format leases by id, name, project and dates, for an admin."""
-    shown = [f"{one.id} ({one.name}, project {one.project_id}, {when(one.period)})" for one in leases[:MOST_TOLD]]
+    shown = [
+        f"{lease.id} ({lease.name}, project {lease.project_id}, {when(lease.period)})" for lease in leases[:MOST_TOLD]
+    ]
     more = f" and {len(leases) - MOST_TOLD} others" if len(leases) > MOST_TOLD else ""
     return f"{'lease' if len(leases) == 1 else 'leases'} {', '.join(shown)}{more}"
 

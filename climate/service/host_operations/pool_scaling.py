@@ -65,8 +65,8 @@ def run_round(climate: Climate) -> int:
     result = plan_moves(climate)
     moved = run(climate, apply, climate, result)
     reconcile.send_moves(climate, moved)
-    empty = [result.places[one.host] for one in result.plan.moves if one.step is Step.TAKE]
-    reason = next((one.reason for one in result.plan.moves if one.step is Step.TAKE), "")
+    empty = [result.places[move.host] for move in result.plan.moves if move.step is Step.TAKE]
+    reason = next((move.reason for move in result.plan.moves if move.step is Step.TAKE), "")
     return len(moved) + (take(climate, _enrolment, empty, reason) if empty else 0)
 
 
@@ -121,7 +121,7 @@ def _bound(conn: Connection, hosts: Sequence[HostPlace]) -> Mapping[int, str]:
 
 def apply(conn: Connection, climate: Climate, explained: Explained) -> list[HostPlace]:
     """Record the moves of hosts that are unchanged and still free to move."""
-    chosen = {one.host: one for one in explained.plan.moves if one.step in GOES_TO}
+    chosen = {move.host: move for move in explained.plan.moves if move.step in GOES_TO}
     if not chosen:
         return []
     free = _still_free(conn, explained, chosen)

@@ -108,7 +108,7 @@ def _counted(climate: Climate, pools: Sequence[PoolStatus]) -> list[PoolStatus]:
     """Return the pools with the unregistered hosts of the multi-tenant pool."""
     strangers = multi_tenant.unregistered(climate)
     others = None if strangers is None else len(strangers)
-    return [replace(one, unregistered=others) if one.pool is Pool.MULTI_TENANT else one for one in pools]
+    return [replace(pool, unregistered=others) if pool.pool is Pool.MULTI_TENANT else pool for pool in pools]
 
 
 def history(climate: Climate, caller: Caller, pool: Pool) -> list[Entry]:
@@ -197,9 +197,11 @@ def hosts_of(
     residents = run(climate, _read_hosts, climate, pool, page)
     asked = pool in (Pool.RECYCLING, Pool.DRAINING) if servers is None else servers
     if asked:
-        return [_with_servers(one, multi_tenant.servers_on(climate, one.place.name)) for one in residents]
+        return [
+            _with_servers(resident, multi_tenant.servers_on(climate, resident.place.name)) for resident in residents
+        ]
     known = multi_tenant.server_counts(climate) if pool is Pool.MULTI_TENANT and residents else {}
-    return [replace(one, server_count=known.get(one.place.name)) for one in residents]
+    return [replace(resident, server_count=known.get(resident.place.name)) for resident in residents]
 
 
 def resident(climate: Climate, caller: Caller, host: int) -> Resident:

@@ -214,7 +214,7 @@ def _move(run: _Run, free: Sequence[ArchivableStream], before: datetime, now: da
     run.step("known")
     _delete_rows(run, number)
     outcome.files += 1
-    outcome.facts += sum(one.version for one in written.places)
+    outcome.facts += sum(place.version for place in written.places)
     outcome.kept += len(free) - len(written.places)
     return len(written.places)
 

@@ -79,7 +79,7 @@ def _note(conn: Connection, climate: Climate, before: Progress, portion: Portion
         after = replace(before, after=portion.last, streams=before.streams + portion.streams)
     if not check_progress.advance(conn, before, after):
         return None
-    result = [(one.stream, one.what) for one in portion.differences]
+    result = [(difference.stream, difference.what) for difference in portion.differences]
     check_progress.note(conn, before.after, portion.last or LAST, result, now)
     return after
 

@@ -46,7 +46,7 @@ class Portion:
 
 def differences(climate: Climate) -> list[Difference]:
     """Fold the whole journal and return its differences from the rows; empty is healthy."""
-    matching = [one for portion in portions(climate) for one in portion.differences]
+    matching = [difference for portion in portions(climate) for difference in portion.differences]
     with reading(climate.engine) as conn:
         return matching + [Difference(stream, what) for stream, what in archives.damage(conn, climate)]
 
@@ -97,13 +97,13 @@ def snapshot(climate: Climate) -> Iterator[Connection]:
 
 def as_differences(compared: Compared) -> list[Difference]:
     """Format the differences; of a stream without its main row, only that one."""
-    lost = {one.stream for one in compared.rows if one.is_main and one.said is None}
+    lost = {row.stream for row in compared.rows if row.is_main and row.said is None}
     result = [Difference(fault.stream, fault.what) for fault in compared.faults]
-    for one in compared.rows:
-        if one.stream not in lost:
-            result += _of_row(one)
-        elif one.is_main:
-            result.append(Difference(one.stream, NO_ROWS, one.projected.table.name, _key_text(one.key)))
+    for row in compared.rows:
+        if row.stream not in lost:
+            result += _of_row(row)
+        elif row.is_main:
+            result.append(Difference(row.stream, NO_ROWS, row.projected.table.name, _key_text(row.key)))
     return sorted(result, key=lambda difference: difference.stream)
 
 

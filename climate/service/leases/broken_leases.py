@@ -59,7 +59,7 @@ def repair_leases(conn: Connection, climate: Climate, lease_ids: Sequence[UUID],
     row_repair.lock_held(conn, rows)
     row_repair.clear(conn, LEASE, rows)
     row_repair.stop_running(conn, rows)
-    damaged = {one.stream for one in rows}
+    damaged = {row.stream for row in rows}
     lease_rows.save(conn, [(None, lease) for lease in known if lease.id in damaged])
     _repair_claims(conn, climate, known, queue)
     set_aside.take_back(conn, lease_ids)

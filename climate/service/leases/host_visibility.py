@@ -57,7 +57,7 @@ def _read(conn: Connection, climate: Climate, caller: Caller, lease_id: UUID) ->
     shown = "properties" if caller.is_admin else climate.settings.lease_hosts
     if shown == "nothing":
         return lease, []
-    whole = [one for one in lease.reservations if one.resource_type == HOST_TYPE]
+    whole = [reservation for reservation in lease.reservations if reservation.resource_type == HOST_TYPE]
     held = {(one.id, hold.host) for one in whole for hold in one.holds}
     known = hosts.by_number(conn, {number for _, number in held})
     public = hosts.property_names(conn, private=caller.is_admin) if shown == "properties" else None

@@ -36,16 +36,20 @@ def announce(climate: Climate, lease: Lease, *, new: bool = False) -> Lease:
     Sends one request to the cloud for each such reservation, and runs one statement. With `new`, only aggregates
     that were not created with the lease.
     """
-    if new and all(one.aggregate_id is not None for one in lease.reservations):
+    if new and all(reservation.aggregate_id is not None for reservation in lease.reservations):
         return lease
     wishes = _wishes(climate, lease)
     if new:
-        wishes = {one.id: wishes[one.id] for one in lease.reservations if one.id in wishes and one.aggregate_id is None}
+        wishes = {
+            reservation.id: wishes[reservation.id]
+            for reservation in lease.reservations
+            if reservation.id in wishes and reservation.aggregate_id is None
+        }
     result = _promised(climate, wishes)
     if not result:
         return lease
     run(climate, lease_pools.note, result)
-    return replace(lease, reservations=tuple(_known(one, result) for one in lease.reservations))
+    return replace(lease, reservations=tuple(_known(reservation, result) for reservation in lease.reservations))
 
 
 def together(conn: Connection, climate: Climate, lease: Lease) -> Insert | None:
@@ -58,23 +62,27 @@ def _wishes(climate: Climate, lease: Lease) -> dict[UUID, Mapping[str, str]]:
     """Return the metadata of the aggregates of a lease; none for a lease that is not pending."""
     if lease.held or lease.waits or lease.gone or lease.reservation_status is not ReservationStatus.PENDING:
         return {}
-    own = [one for one in lease.reservations if _describe(climate, one.resource_type) and not one.lies_elsewhere]
+    own = [
+        reservation
+        for reservation in lease.reservations
+        if _describe(climate, reservation.resource_type) and not reservation.lies_elsewhere
+    ]
     return {one.id: _metadata(climate, lease.id, one.resource_type, one.spec, lease.period) for one in own}
 
 
 def identified(conn: Connection, lease: Lease) -> Lease:
     """Return a lease from the journal with the ids of its present aggregates."""
-    result = lease_pools.of(conn, [one.id for one in lease.reservations])
-    return replace(lease, reservations=tuple(_known(one, result) for one in lease.reservations))
+    result = lease_pools.of(conn, [reservation.id for reservation in lease.reservations])
+    return replace(lease, reservations=tuple(_known(reservation, result) for reservation in lease.reservations))
 
 
 def withdraw(climate: Climate, lease: Lease) -> None:
     """Delete the aggregates of a lease that is gone and was never started."""
     if not lease.gone:
         return
-    for one in lease.reservations:
-        if _describe(climate, one.resource_type) and not one.lies_elsewhere:
-            _forget(climate, str(one.id))
+    for reservation in lease.reservations:
+        if _describe(climate, reservation.resource_type) and not reservation.lies_elsewhere:
+            _forget(climate, str(reservation.id))
 
 
 def reconcile(climate: Climate) -> int:

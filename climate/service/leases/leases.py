@@ -221,12 +221,12 @@ def _times(
     reservations: Sequence[PlannedReservation],
 ) -> Times:
     settings = climate.settings
-    hosts = {hold.host for one in reservations for hold in one.holds}
+    hosts = {hold.host for reservation in reservations for hold in reservation.holds}
     return Times(
         period,
         schedule.before_end_time(period, order.before_end, usual_before_end(climate)),
         prepare=host_power_on.due_at(conn, settings, period, hosts, now),
-        grace=schedule.grace(one.spec for one in reservations),
+        grace=schedule.grace(reservation.spec for reservation in reservations),
         hold_until=holds.hold_until(order.hold, period, now),
         additional=schedule.additional(order.events, period, order.before_end),
     )

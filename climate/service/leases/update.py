@@ -202,7 +202,7 @@ def _refuse_fewer(conn: Connection, lease: Lease, facts: Sequence[Fact]) -> None
 def _time_of_holds(changes: Sequence[ReservationChanged]) -> Period:
     """Return the time from the first start of a hold to the last end."""
     periods = [hold.during for fact in changes for hold in fact.holds]
-    return Period(min(one.start for one in periods), max(one.end for one in periods))
+    return Period(min(period.start for period in periods), max(period.end for period in periods))
 
 
 def _losers(conn: Connection, climate: Climate, request: _Request) -> tuple[Lease, ...]:

@@ -27,7 +27,7 @@ def of(lease: Lease, hosts: Mapping[int, Host] | None = None) -> Body:
         **({"series_id": str(lease.series_id)} if lease.series_id else {}),
         **({"sharing": fact_codec.encode(lease.sharing)} if lease.sharing else {}),
         **({"parent_id": str(lease.parent.lease_id)} if lease.parent else {}),
-        "reservations": [_reservation(lease, one, hosts) for one in lease.reservations],
+        "reservations": [_reservation(lease, reservation, hosts) for reservation in lease.reservations],
         "events": [{"event_type": str(e.type), "time": _date(e.due_at), "status": str(e.status)} for e in lease.events],
     }
 

@@ -92,5 +92,5 @@ def _rows(entry: Entry | None) -> list[tuple[str, str]]:
         ("Id", str(entry.lease_id)),
         ("Start", time_text(entry.period.start)),
         ("End", time_text(entry.period.end)),
-        *(("Resources", one) for one in entry.resources),
+        *(("Resources", resource) for resource in entry.resources),
     ]

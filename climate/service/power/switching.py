@@ -111,7 +111,7 @@ def run_jobs(climate: Climate, jobs: Sequence[Job]) -> list[JobResult]:
 
 def _word(climate: Climate, results: Iterable[JobResult]) -> Word | None:
     """Return the cloud's report on its hosts, if needed; None if it does not answer."""
-    if not any(one.state == ON and not one.job.place.on for one in results):
+    if not any(result.state == ON and not result.job.place.on for result in results):
         return {}
     try:
         return climate.cloud.health()

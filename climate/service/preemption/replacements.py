@@ -31,7 +31,7 @@ def _resource_request(climate: Climate, lease: Lease, r: Reservation, without: C
         settings=climate.settings,
         patient=True,
         taken=tuple(sorted(without)),
-        grace_of_lease=event_transitions.grace(one.spec for one in lease.reservations),
+        grace_of_lease=event_transitions.grace(reservation.spec for reservation in lease.reservations),
         project_id=lease.project_id,
     )
 

@@ -111,7 +111,7 @@ def _prolong_or_replace(
     if kept := replacements.for_longer(conn, climate, lease, r, hold, case.now):
         _prolong_hold(climate, case, r, kept, plan)
         return
-    without = {host for one in lease.reservations for host in one.hosts}
+    without = {host for reservation in lease.reservations for host in reservation.hosts}
     other = None if r.missing else replacements.another(conn, climate, lease, r, without)
     if other is not None:
         case.facts += _replaced(case, r, plan, other)
@@ -121,7 +121,7 @@ def _prolong_or_replace(
 
 def _prolong_hold(climate: Climate, case: _Case, r: Reservation, kept: Hold, plan: Preemption) -> None:
     """Record that the lease holds the host for longer; if not to its end, plan to take it later."""
-    holds = tuple(kept if one.host == kept.host else one for one in r.holds)
+    holds = tuple(kept if hold.host == kept.host else hold for hold in r.holds)
     case.facts.append(
         ReservationChanged(case.now, r.id, r.spec, holds, missing=r.missing, reason="not needed any more")
     )
@@ -144,7 +144,7 @@ def _window_end(climate: Climate, lease: Lease) -> datetime:
 def _replaced(case: _Case, r: Reservation, plan: Preemption, other: Hold) -> list[Fact]:
     """Return the facts that give a reservation another host: beside the one to be taken if the lease runs."""
     runs = started(case.lease)
-    kept = [one for one in r.holds if runs or one.host != plan.host]
+    kept = [hold for hold in r.holds if runs or hold.host != plan.host]
     holds = tuple(sorted((*kept, other), key=lambda one: one.host))
     changed = True if runs else None
     facts: list[Fact] = [
@@ -190,7 +190,7 @@ def _delayed(r: Reservation, plan: Preemption, now: datetime, take_at: datetime)
 
 def _without(lease: Lease, plans: Sequence[Preemption]) -> Lease:
     lost = {plan.host for plan in plans}
-    left = (replace(r, holds=tuple(one for one in r.holds if one.host not in lost)) for r in lease.reservations)
+    left = (replace(r, holds=tuple(hold for hold in r.holds if hold.host not in lost)) for r in lease.reservations)
     return replace(lease, reservations=tuple(left))
 
 

@@ -94,7 +94,9 @@ def create(
         return known
     request = _read(climate, caller, order, key, dry_run=dry_run)
     outcome = _twice(climate, request)
-    occurrences = outcome.occurrences if dry_run else [_announced(climate, one) for one in outcome.occurrences]
+    occurrences = (
+        outcome.occurrences if dry_run else [_announced(climate, occurrence) for occurrence in outcome.occurrences]
+    )
     return replace(outcome, occurrences=suggested(climate, caller, order.order, occurrences))
 
 
@@ -229,7 +231,7 @@ def _period(order: Order) -> Period:
 
 
 def _refuse(occurrences: Sequence[Occurrence], make: Make) -> None:
-    clashes = [one for one in occurrences if one.lease is None]
+    clashes = [occurrence for occurrence in occurrences if occurrence.lease is None]
     if len(clashes) == len(occurrences) or (clashes and make is Make.ALL):
         raise clash(clashes, len(occurrences))
 
@@ -257,9 +259,13 @@ def clash(clashes: Sequence[Occurrence], number: int) -> OccurrencesClash:
 def _fact(request: _Request, series_id: UUID, now: datetime, occurrences: Sequence[Occurrence]) -> SeriesCreated:
     wanted, caller, name = request.wanted, request.caller, request.wanted.order.name
     skipped = tuple(
-        Skipped(one.period, one.reason or "", one.name != name_of(name, one.period.start, zone_of(wanted.zone)))
-        for one in occurrences
-        if one.lease is None
+        Skipped(
+            occurrence.period,
+            occurrence.reason or "",
+            occurrence.name != name_of(name, occurrence.period.start, zone_of(wanted.zone)),
+        )
+        for occurrence in occurrences
+        if occurrence.lease is None
     )
     return SeriesCreated(
         series_id=series_id,

@@ -11,7 +11,7 @@ from climate.service.notifications.notice_texts import time_text
 
 def warning(lease: Lease, hosts: Sequence[Sublet]) -> Notice:
     """Return the warning that hosts are about to be taken for a sub-lease."""
-    at = min(one.take_at for one in hosts)
+    at = min(host.take_at for host in hosts)
     message = f"{_hosts(len(hosts))} of lease {lease.name} will be taken at {time_text(at)} for a sub-lease"
     return _notice(lease, "lease.sublet_warning", f"{message}: servers there are deleted or recycled", len(hosts), at)
 

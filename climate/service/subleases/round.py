@@ -101,9 +101,9 @@ def _grouped(lease: Lease, is_meant: Callable[[Sublet], bool]) -> dict[Key, list
     """Return the hosts that are meant and not taken, by reservation and sub-lease."""
     found: dict[Key, list[Sublet]] = {}
     for r in lease.reservations:
-        for one in r.sublets:
-            if not one.taken and is_meant(one):
-                found.setdefault((r.id, one.sublease_id), []).append(one)
+        for sublet in r.sublets:
+            if not sublet.taken and is_meant(sublet):
+                found.setdefault((r.id, sublet.sublease_id), []).append(sublet)
     return found
 
 

@@ -47,12 +47,12 @@ def is_ever_possible(climate: Climate, caller: Caller, order: Order, requested: 
         now = climate.now(conn)
         asked = Period(order.start or now, order.end)
         demands = _demands(conn, climate, caller, requested, Horizon(asked, now))
-    return all(one is None or one.is_possible for one in demands)
+    return all(demand is None or demand.is_possible for demand in demands)
 
 
 def requested(climate: Climate, lease: Lease) -> list[planning.Requested]:
     """Return the reservations of a lease that waits, as a request. Raise InvalidInput without one of the plugins."""
-    specs = [{**one.spec, "resource_type": one.resource_type} for one in lease.reservations]
+    specs = [{**reservation.spec, "resource_type": reservation.resource_type} for reservation in lease.reservations]
     found = planning.requested(climate, specs)
     return [replace(item, id=one.id) for item, one in zip(found, lease.reservations, strict=True)]
 

@@ -46,7 +46,7 @@ def estimated(climate: Climate, lease: Lease) -> Place | None:
         now = climate.now(conn)
         found = waiting_list.places(conn, [lease.id], now, climate.settings.waiting_share_days)
         number = found.get(lease.id) or waiting_list.length(conn)[0] + 1
-    asked = [(one.resource_type, dict(one.spec)) for one in lease.reservations]
+    asked = [(reservation.resource_type, dict(reservation.spec)) for reservation in lease.reservations]
     entry = Entry(lease.id, lease.project_id, lease.user_id, lease.period, lease.wait_until, lease.created_at, asked)
     latest = entry.period(now).end + AHEAD
     period = FreeTimes(climate, latest).first(entry, now, latest, frozenset())

@@ -80,7 +80,7 @@ def _patiently(conn: Connection, request: AddressRequest) -> tuple[Chosen, ...]:
         candidates = _read(conn, _best(request))
         if not _enough(candidates, request):
             raise Short(request)
-        lock(conn, [one.number for one in candidates])
+        lock(conn, [candidate.number for candidate in candidates])
         still = _still_free(conn, candidates, request)
         if len(still) == len(candidates):
             return still

@@ -142,7 +142,7 @@ def use(conn: Connection, numbers: Collection[int], now: datetime) -> None:
 
 def note(conn: Connection, supplies: Iterable[Supply]) -> None:
     """Record observations and requests, in one statement for any number of hosts."""
-    rows = [_row(replace(one, failures=min(one.failures, MOST_FAILURES))) for one in supplies]
+    rows = [_row(replace(supply, failures=min(supply.failures, MOST_FAILURES))) for supply in supplies]
     if rows:
         _lock(conn, [row["host"] for row in rows])
         conn.execute(_NOTE, {"rows": json.dumps(rows, default=str)})

@@ -126,11 +126,17 @@ def begin(conn: Connection, name: str, before: datetime, now: datetime) -> int:
 def finish(conn: Connection, number: int, written: ArchiveFile) -> None:
     """Record that a file is complete, with the position of each lease; their rows may be deleted from now on."""
     complete = [
-        {"lease_id": one.lease_id, "archive": number, "place": one.place, "size": one.size, "version": one.version}
-        for one in written.places
+        {
+            "lease_id": place.lease_id,
+            "archive": number,
+            "place": place.place,
+            "size": place.size,
+            "version": place.version,
+        }
+        for place in written.places
     ]
     conn.execute(insert(archived_leases), complete)
-    details = {"leases": len(complete), "facts": sum(one.version for one in written.places)}
+    details = {"leases": len(complete), "facts": sum(place.version for place in written.places)}
     whole = update(archives).where(archives.c.id == number)
     conn.execute(whole.values(state="written", size=written.size, sha256=written.sha256, **details))
 

@@ -91,7 +91,7 @@ def claims_of(lease: Lease) -> list[tuple[Event, int, str | None]]:
 
 def _claims(lease: Lease, event: Event) -> list[tuple[Event, int, str | None]]:
     types = share_transitions.pending_types(lease, event)
-    under_way = [(event, one.token, one.resource_type) for one in event.shares if one.resource_type in types]
+    under_way = [(event, share.token, share.resource_type) for share in event.shares if share.resource_type in types]
     return [*under_way] or [(event, event.token, None)]
 
 

@@ -141,7 +141,7 @@ def decisions_without_journal(conn: Connection) -> list[tuple[UUID, Projection, 
         for owner in conn.scalars(_OWNERS[projection.name])
     ]
     known = journal.first_kinds(conn, [stream for stream, _, _ in values])
-    return [one for one in values if one[0] not in known]
+    return [value for value in values if value[0] not in known]
 
 
 def _differing(

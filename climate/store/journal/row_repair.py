@@ -61,7 +61,7 @@ def _held(rows: Iterable[RowDifference], table: Table, column: str) -> Iterable[
 def clear(conn: Connection, projection: Projection, rows: Sequence[RowDifference]) -> None:
     """Delete rows that are in no fact, and all allocations that differ from the facts, which are then written again."""
     for projected in reversed(projection.tables):
-        mine = [one for one in rows if one.projected is projected and _is_to_delete(one)]
+        mine = [row for row in rows if row.projected is projected and _is_to_delete(row)]
         if not mine:
             continue
         if projected.table is events:
@@ -80,7 +80,7 @@ def _is_to_delete(row: RowDifference) -> bool:
 
 def stop_running(conn: Connection, rows: Iterable[RowDifference]) -> None:
     """Reset differing events in progress, because only one event of a lease may be in progress."""
-    wrong = [one.key["id"] for one in rows if one.projected.table is events and "status" in one.columns]
+    wrong = [row.key["id"] for row in rows if row.projected.table is events and "status" in row.columns]
     if wrong:
         running = (events.c.id.in_(wrong), events.c.status == "IN_PROGRESS")
         conn.execute(update(events).where(*running).values(status="DONE"))
@@ -92,15 +92,15 @@ def write(conn: Connection, projection: Projection, rows: Sequence[RowDifference
     Secrets of power settings and most columns of a host are in no fact, and cannot be rebuilt.
     """
     for projected in projection.tables:
-        for one in rows:
-            if one.projected is not projected or one.known is None:
+        for row in rows:
+            if row.projected is not projected or row.known is None:
                 continue
-            if one.said is None or projected.table is allocations:
-                _insert(conn, one, now)
+            if row.said is None or projected.table is allocations:
+                _insert(conn, row, now)
             else:
-                values = _writable(one, {name: one.known[name] for name in one.columns})
+                values = _writable(row, {name: row.known[name] for name in row.columns})
                 if values:
-                    conn.execute(update(projected.table).where(_is(one)).values(values))
+                    conn.execute(update(projected.table).where(_is(row)).values(values))
 
 
 def _insert(conn: Connection, one: RowDifference, now: datetime) -> None:

@@ -121,7 +121,7 @@ def _marks(messages: Sequence[Message], candidates: Sequence[Candidate]) -> list
 
     `mark_apart` numbers those that are sent again because it is not there.
     """
-    rung_at = {one.message.token: one.rung_at for one in candidates}
+    rung_at = {candidate.message.token: candidate.rung_at for candidate in candidates}
     first: dict[datetime, int] = {}
     marks = []
     for message in messages:

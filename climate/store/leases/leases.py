@@ -103,7 +103,10 @@ def _journal_entries(changes: Sequence[Change], after: Sequence[Lease]) -> list[
 
 
 def _with_pools(lease: Lease, made: Mapping[UUID, int]) -> Lease:
-    own = (replace(one, aggregate_id=made.get(one.id, one.aggregate_id)) for one in lease.reservations)
+    own = (
+        replace(reservation, aggregate_id=made.get(reservation.id, reservation.aggregate_id))
+        for reservation in lease.reservations
+    )
     return replace(lease, reservations=tuple(own))
 
 
@@ -185,11 +188,11 @@ def readable(rows: Iterable[ReadLease]) -> dict[UUID, Lease]:
     """Return the leases that could be read, by id; log the others in one line."""
     known: dict[UUID, Lease] = {}
     unreadable: list[UnreadableLease] = []
-    for one in rows:
-        if isinstance(one, UnreadableLease):
-            unreadable.append(one)
+    for row in rows:
+        if isinstance(row, UnreadableLease):
+            unreadable.append(row)
         else:
-            known[one.id] = one
+            known[row.id] = row
     if unreadable:
         reasons = {str(one.lease_id): repr(one.__cause__)[:LONGEST_REASON] for one in unreadable[:MOST_LOGGED]}
         log.error(

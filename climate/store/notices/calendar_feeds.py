@@ -103,7 +103,7 @@ def entries(conn: Connection, feed: Feed, window: Period, most: int) -> list[Ent
         shared = shared_with(project_id=feed.project_id)
     order = (leases.c.end_date, leases.c.id)
     parts = [select(leases.c.id).where(*wanted, one).order_by(*order).limit(most) for one in (owned, shared)]
-    ids = union(*(one.subquery().select() for one in parts))
+    ids = union(*(part.subquery().select() for part in parts))
     query = select(*_ENTRY, _RESOURCES).where(leases.c.id.in_(ids)).order_by(*order).limit(most)
     return [_entry(row) for row in conn.execute(query)]
 

@@ -145,7 +145,7 @@ _CLAIM = text("""
 
 def claim(conn: Connection, audiences: Sequence[Audience], now: datetime, until: datetime, most: int) -> list[Kept]:
     """Claim due notifications until `until`, at most one of each lease, and return them."""
-    asked = {"audiences": [str(one) for one in audiences], "now": now, "until": until, "most": most}
+    asked = {"audiences": [str(audience) for audience in audiences], "now": now, "until": until, "most": most}
     return sorted((_kept(row) for row in conn.execute(_CLAIM, asked)), key=lambda kept: kept.id)
 
 
@@ -161,12 +161,12 @@ def settle(conn: Connection, results: Sequence[Result]) -> None:
     """Store results of deliveries, except of notifications that another process has claimed since."""
     rows = [
         {
-            "id": one.id,
-            "attempts": one.attempts,
-            "again_at": one.again_at.isoformat() if one.again_at else None,
-            "error": one.error,
+            "id": result.id,
+            "attempts": result.attempts,
+            "again_at": result.again_at.isoformat() if result.again_at else None,
+            "error": result.error,
         }
-        for one in results
+        for result in results
     ]
     conn.execute(_SETTLE, {"results": json.dumps(rows)})
 

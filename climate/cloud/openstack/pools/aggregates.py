@@ -123,7 +123,7 @@ def sharing(pool: Pool, projects: Sequence[str]) -> Changes:
     listed = ",".join(projects)
     if len(listed) > LONGEST_VALUE:
         raise Refused(f"{TENANT} of the pool {pool.name} has no room for {len(projects)} projects")
-    further = {f"{SHARED}{one}": "true" for one in projects[1:]}
+    further = {f"{SHARED}{project}": "true" for project in projects[1:]}
     single = {f"{TENANT}:{number}": one for number, one in enumerate(projects)} if further else {}
     return {**unshared(pool), TENANT: listed, **further, **single}
 

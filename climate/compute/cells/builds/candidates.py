@@ -50,7 +50,7 @@ def offered(candidate: Candidate, build: Build) -> str | None:
     wanted = (
         ("flavors", build.flavor),
         ("images", build.image),
-        *(("reservations", one) for one in build.reservations),
+        *(("reservations", reservation) for reservation in build.reservations),
     )
     for kind, name in wanted:
         names = candidate.offers.get(kind)

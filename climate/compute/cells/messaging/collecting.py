@@ -31,11 +31,13 @@ class Collected:
 
     def values(self) -> dict[str, Any]:
         """Return path -> value of the cells in which the method succeeded."""
-        return {one.cell_name: one.value for one in self.responses if one.failure is None}
+        return {response.cell_name: response.value for response in self.responses if response.failure is None}
 
     def missing(self) -> dict[str, str]:
         """Return path -> reason of the cells without a value."""
-        failed = {one.cell_name: str(one.error()) for one in self.responses if one.failure is not None}
+        failed = {
+            response.cell_name: str(response.error()) for response in self.responses if response.failure is not None
+        }
         return dict(sorted({**failed, **dict.fromkeys(self.silent, "no answer in time")}.items()))
 
 

@@ -135,7 +135,7 @@ def store(conn: Connection, cell: str, reports: Sequence[Report], order: Order, 
     its first report is ordered to delete it.
     """
     stored = servers.report(conn, cell, reports, now)
-    _process_new(conn, cell, [one["id"] for one in reports if one["id"] not in stored], order)
+    _process_new(conn, cell, [report["id"] for report in reports if report["id"] not in stored], order)
     return stored
 
 

@@ -46,7 +46,7 @@ def services_of(compute: Compute, host: str | None = None) -> Inventory[Service]
     if not compute.cells.is_api:
         return Inventory(tuple(services.listed(compute, host)), {})
     result = _collected(compute, SERVICES, _service)
-    return replace(result, items=tuple(one for one in result.items if host in (None, one.host)))
+    return replace(result, items=tuple(item for item in result.items if host in (None, item.host)))
 
 
 def nodes_of(compute: Compute) -> Inventory[Node]:

@@ -86,7 +86,7 @@ def _granted(network: Network, allocation: Allocation, answer: Answer | None) ->
 
 def _found(answers: Iterable[Answer]) -> int:
     """Return the number of servers for which each network granted an address."""
-    return min(len(one) if isinstance(one, Mapping) else int(getattr(one, "found", 0)) for one in answers)
+    return min(len(answer) if isinstance(answer, Mapping) else int(getattr(answer, "found", 0)) for answer in answers)
 
 
 def cancel(compute: Compute, allocations: Sequence[Allocation], keep: AbstractSet[str] = frozenset()) -> None:
@@ -95,8 +95,8 @@ def cancel(compute: Compute, allocations: Sequence[Allocation], keep: AbstractSe
     The release is recorded in the database and delivered later. If recording fails, the grant expires.
     """
     left = [
-        replace(one, interfaces=tuple(each for each in one.interfaces if each.server_id not in keep))
-        for one in allocations
+        replace(allocation, interfaces=tuple(each for each in allocation.interfaces if each.server_id not in keep))
+        for allocation in allocations
     ]
     try:
         with compute.engine.begin() as conn:

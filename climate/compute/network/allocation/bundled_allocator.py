@@ -28,7 +28,7 @@ class BundledAllocator:
             rows.alone(conn, allocation.id)
             network = networks.get(conn, allocation.network_id)
             granted = rows.addresses_of(conn, allocation.id, allocation.network_id)
-            left = [one for one in allocation.interfaces if one.server_id not in granted]
+            left = [interface for interface in allocation.interfaces if interface.server_id not in granted]
             exact = managers.of(network).address(network, allocation.vpn)
             for one in left:
                 if one.address is not None or exact is not None:
@@ -71,7 +71,7 @@ class BundledAllocator:
         """Release the addresses that are still reserved for these interfaces."""
         with self._compute.engine.begin() as conn:
             rows.alone(conn, allocation.id)
-            servers = [one.server_id for one in allocation.interfaces]
+            servers = [interface.server_id for interface in allocation.interfaces]
             rows.release(conn, allocation.id, allocation.network_id, servers, self._compute.now(conn))
 
     def deallocate_for_instance(self, released: Release, /) -> None:

@@ -66,7 +66,9 @@ def answer_of(allocation: Allocation, body: Any, *, cancelled: bool = False) -> 
         raise WireError(f"not an answer: {type(error).__name__}") from None
     if cancelled:
         return {}
-    if set(given) != {one.server_id for one in allocation.interfaces} or len(set(given.values())) < len(given):
+    if set(given) != {interface.server_id for interface in allocation.interfaces} or len(set(given.values())) < len(
+        given
+    ):
         raise WireError("the answer does not grant each server a distinct address")
     return given
 

@@ -81,9 +81,9 @@ def _placed(definition: str, name: str) -> str:
 
 def _own_frames(mac: str, addresses: Addresses, ranges: Sequence[IPv4Network], verdict: str) -> list[str]:
     """Return the rules for frames of a guest; `verdict` is that of its IP packets with an own address."""
-    fixed = [str(one) for one in addresses if one.version == 4]
+    fixed = [str(address) for address in addresses if address.version == 4]
     routed = [*fixed, *(str(one) for one in ranges)]
-    own = [netlink.link_local(mac), *(one for one in addresses if isinstance(one, IPv6Address))]
+    own = [netlink.link_local(mac), *(address for address in addresses if isinstance(address, IPv6Address))]
     spoken_for = ", ".join(f"0x{int(one):032x}" for one in own)
     number = f"0x{mac.replace(':', '')}"
     client = f"{_CLIENT} {number}"

@@ -96,8 +96,10 @@ class Layer2:
 
         def in_use(ip: Netlink) -> bool:
             devices = netlink.devices(ip).values()
-            masters = {one.master for one in devices if is_interface_name(one.name)}
-            ours = [one for one in devices if one.ours and one.mark is not None and one.mark.of == network_id]
+            masters = {device.master for device in devices if is_interface_name(device.name)}
+            ours = [
+                device for device in devices if device.ours and device.mark is not None and device.mark.of == network_id
+            ]
             return any(one.index in masters or bridges.gateways(one) for one in ours if one.kind == "bridge")
 
         def spared(ip: Netlink) -> None:

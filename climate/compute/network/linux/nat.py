@@ -110,7 +110,7 @@ class IptablesNat:
 
 
 def _apply(namespace: str | None, nat: Nat, before: Leads, write: Callable[[], None]) -> None:
-    leads = {Held(one.floating, one.interface): one.fixed for one in nat.forwards}
+    leads = {Held(forward.floating, forward.interface): forward.fixed for forward in nat.forwards}
     metadata = {Held(METADATA, "lo", "link")} if metadata_target(nat) is not None else set()
     _prepare(namespace)
     there = floating_addresses.addresses(namespace)

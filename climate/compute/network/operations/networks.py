@@ -41,7 +41,7 @@ def listed(compute: Compute, project_id: str | None) -> Networks:
     with reading(compute.engine) as conn:
         inside, pools = rows.listed(conn, project_id), floating_pools.pools(conn)
         outlines = outline_rows.listed(conn)
-        return Networks(inside, pools, [one for one in outlines if one.is_seen_by(project_id)])
+        return Networks(inside, pools, [outline for outline in outlines if outline.is_seen_by(project_id)])
 
 
 def create(compute: Compute, request: CreationRequest, manager: str | None) -> list[Network]:
@@ -53,7 +53,7 @@ def create(compute: Compute, request: CreationRequest, manager: str | None) -> l
 def create_outlines(compute: Compute, fields: Sequence[NetworkFields]) -> list[Outline]:
     """Create networks without a range, all or none. Raises as `networks_without_subnet.draw` does."""
     with compute.engine.begin() as conn:
-        return [networks_without_subnet.draw(conn, one) for one in fields]
+        return [networks_without_subnet.draw(conn, field) for field in fields]
 
 
 def create_for_project(compute: Compute, labels: Sequence[str], project_id: str) -> list[Outline]:

@@ -108,14 +108,14 @@ def _noted(compute: Compute, events: Sequence[DhcpEvent]) -> list[str]:
             raise
         log.warning("DHCP events recorded one by one", host=compute.network_host, reason=type(error).__name__)
         failed = one_by_one.each("record of DHCP events", events, partial(_note_one, compute), lambda one: one.key)
-    return [one.key for one in events if one not in failed]
+    return [event.key for event in events if event not in failed]
 
 
 def _note_all(compute: Compute, events: Sequence[DhcpEvent]) -> None:
     with compute.engine.begin() as conn:
         now = compute.now(conn)
-        for one in events:
-            fixed.note(conn, one, now)
+        for event in events:
+            fixed.note(conn, event, now)
 
 
 def _note_one(compute: Compute, event: DhcpEvent) -> None:

@@ -86,7 +86,9 @@ def _free(hosts: Hosts, spec: Spec, options: Options, product: Product) -> Numbe
 def _reported(stats: Mapping[str, object]) -> Counter[Product]:
     devices = stats.get(DEVICES)
     try:
-        result = [(one["vendor_id"], one["product_id"]) for one in devices] if isinstance(devices, list) else []
+        result = (
+            [(device["vendor_id"], device["product_id"]) for device in devices] if isinstance(devices, list) else []
+        )
         return Counter((vendor.lower(), product.lower()) for vendor, product in result)
     except (AttributeError, KeyError, TypeError):
         return Counter()

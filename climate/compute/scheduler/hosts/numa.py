@@ -35,7 +35,7 @@ def sizes(stats: Mapping[str, object]) -> list[tuple[float, float]]:
     """Return (cpus, MB of memory) of each cell that a node reports; empty if its stats are malformed."""
     cells = stats.get(CELLS)
     try:
-        return [(float(one["cpus"]), float(one["memory_mb"])) for one in cells] if isinstance(cells, list) else []
+        return [(float(cell["cpus"]), float(cell["memory_mb"])) for cell in cells] if isinstance(cells, list) else []
     except (KeyError, TypeError, ValueError):
         return []
 

@@ -302,7 +302,7 @@ def _routed(conn: Connection, vif: Vif) -> tuple[IPv4Network, ...]:
 
 
 def _own(vif: Vif) -> list[IPv4Interface]:
-    return [IPv4Interface(f"{one}/{vif.network.cidr.prefixlen}") for one in vif.addresses]
+    return [IPv4Interface(f"{address}/{vif.network.cidr.prefixlen}") for address in vif.addresses]
 
 
 def _address_v6(compute: Networking, vif: Vif) -> IPv6Address | None:
@@ -337,7 +337,7 @@ def _guest_interface(compute: Networking, vif: Vif) -> GuestInterface:
 def _interface(vif: Vif, socket: Socket, *, wired: bool) -> Interface:
     return Interface(
         mac=vif.mac,
-        addresses=tuple(str(one) for one in vif.addresses),
+        addresses=tuple(str(address) for address in vif.addresses),
         device=f"eth{vif.place}",
         host_netns=socket.netns,
         netns=netns_of(vif.server_id) if wired and socket.wiring is Wiring.NETNS else None,

@@ -113,7 +113,9 @@ def store(
             kept.mine.setdefault(cell, []).append(Sent(number, delivery, one.kind, one.body))
         else:
             waiting.add(cell)
-    due = {one.kind for one in arrivals if one.waits == 0 and (one.sender, one.delivery) in kept.new}
+    due = {
+        arrival.kind for arrival in arrivals if arrival.waits == 0 and (arrival.sender, arrival.delivery) in kept.new
+    }
     for kind in sorted(due):
         notify(conn, f"{INBOX} {kind}")
     for cell in sorted(waiting):
@@ -124,12 +126,12 @@ def store(
 def _arrived(arrivals: Sequence[ReceivedMessage]) -> dict[str, object]:
     """Return the columns of messages that have arrived."""
     return {
-        "senders": _column([one.sender for one in arrivals]),
-        "arrivals": _column([one.delivery for one in arrivals]),
-        "arrival_kinds": _column([one.kind for one in arrivals]),
-        "arrival_bodies": _column([one.body if one.waits is not None else "" for one in arrivals]),
-        "attempts": _column([one.attempts for one in arrivals]),
-        "seconds": _column([one.waits for one in arrivals]),
+        "senders": _column([arrival.sender for arrival in arrivals]),
+        "arrivals": _column([arrival.delivery for arrival in arrivals]),
+        "arrival_kinds": _column([arrival.kind for arrival in arrivals]),
+        "arrival_bodies": _column([arrival.body if arrival.waits is not None else "" for arrival in arrivals]),
+        "attempts": _column([arrival.attempts for arrival in arrivals]),
+        "seconds": _column([arrival.waits for arrival in arrivals]),
     }
 
 

@@ -47,7 +47,7 @@ def write(conn: Connection, messages: Sequence[tuple[str, str, Mapping[str, obje
     """Write messages to the allocators of networks: (network, method, body) of each change, in order."""
     if messages:
         networks, methods, bodies = zip(*messages, strict=True)
-        given = {"networks": list(networks), "methods": list(methods), "bodies": [json.dumps(one) for one in bodies]}
+        given = {"networks": list(networks), "methods": list(methods), "bodies": [json.dumps(body) for body in bodies]}
         conn.execute(_WRITE, given)
 
 

@@ -114,7 +114,7 @@ def add(conn: Connection, group: SecurityGroup) -> None:
     values = {key: value for key, value in asdict(group).items() if key != "rules"}
     added = conn.execute(insert_new(group_rows).values(values).on_conflict_do_nothing().returning(group_rows.c.id))
     if added.first() is not None and group.rules:
-        conn.execute(insert(rule_rows), [asdict(one) for one in group.rules])
+        conn.execute(insert(rule_rows), [asdict(rule) for rule in group.rules])
 
 
 def add_rule(conn: Connection, new: SecurityRule) -> None:

@@ -106,12 +106,12 @@ def lend(conn: Connection, creations: Sequence[PoolCreation]) -> frozenset[str]:
         return frozenset()
     rows = [
         {
-            "pool": one.pool,
-            "owner": one.project_id,
-            "shared": ",".join(one.shared_with) or None,
-            "token": one.token,
-            "nodes": one.nodes,
+            "pool": creation.pool,
+            "owner": creation.project_id,
+            "shared": ",".join(creation.shared_with) or None,
+            "token": creation.token,
+            "nodes": creation.nodes,
         }
-        for one in creations
+        for creation in creations
     ]
     return frozenset(conn.scalars(_LEND, {"pools": json.dumps(rows)}))

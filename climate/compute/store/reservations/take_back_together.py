@@ -81,5 +81,8 @@ def take_back(conn: Connection, deletions: Sequence[PoolDeletion]) -> None:
     The pools and nodes are locked.
     """
     if deletions:
-        rows = [{"pool": one.pool, "target": one.to, "token": one.token, "nodes": one.nodes} for one in deletions]
+        rows = [
+            {"pool": deletion.pool, "target": deletion.to, "token": deletion.token, "nodes": deletion.nodes}
+            for deletion in deletions
+        ]
         conn.execute(_TAKE_BACK, {"pools": json.dumps(rows)})

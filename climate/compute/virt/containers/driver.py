@@ -114,7 +114,7 @@ class BubblewrapContainer:
         if pid is None:
             return
         there = _bound(pid)
-        wanted = {one.id: one for one in guest.volumes}
+        wanted = {volume.id: volume for volume in guest.volumes}
         for volume_id in sorted(there - set(wanted)):
             bind_mounts.bind(pid.number, f"/{FOLDER}/{volume_id}", None)
         for volume_id in sorted(set(wanted) - there):
@@ -202,9 +202,11 @@ def _has_shell(disk: Path) -> bool:
 def _volumes(guest: Guest, disk: Path) -> list[str]:
     """Return the options for the volumes of a guest. Raise VirtError if links in its root lead elsewhere."""
     folder = disk / FOLDER
-    if guest.volumes and any(place.is_symlink() for place in (folder, *(folder / one.id for one in guest.volumes))):
+    if guest.volumes and any(
+        place.is_symlink() for place in (folder, *(folder / volume.id for volume in guest.volumes))
+    ):
         raise VirtError(f"there is a link instead of the folder /{FOLDER}")
-    return [word for one in guest.volumes for word in ("--bind", str(one.folder()), f"/{FOLDER}/{one.id}")]
+    return [word for volume in guest.volumes for word in ("--bind", str(volume.folder()), f"/{FOLDER}/{volume.id}")]
 
 
 def _own_root(home: Path, disk: Path) -> list[str]:

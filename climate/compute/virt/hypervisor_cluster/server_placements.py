@@ -196,7 +196,7 @@ def guest_said(guest: Guest) -> Mapping[str, object]:
     said["image"] = None if guest.image is None else str(guest.image)
     said["again"] = None if guest.again is None else str(guest.again)
     said["properties"] = dict(guest.properties)
-    said["volumes"] = [{**asdict(one), "home": str(one.home)} for one in guest.volumes]
+    said["volumes"] = [{**asdict(volume), "home": str(volume.home)} for volume in guest.volumes]
     said["config"] = {path: b64encode(content).decode("ascii") for path, content in guest.config.items()}
     return said
 

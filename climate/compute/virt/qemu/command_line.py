@@ -56,7 +56,7 @@ def command(machine: Machine, guest: Guest) -> list[str]:
         *("-chardev", f"file,id=console,path={console},append=on", "-serial", "chardev:console"),
         *_disks(machine.home, guest),
         *(word for index, one in enumerate(guest.interfaces) for word in _interface(index, one.mac, machine.taps)),
-        *(word for one in guest.volumes for word in _volume(one)),
+        *(word for volume in guest.volumes for word in _volume(volume)),
         *(_config_drive(machine.home) if (machine.home / config_drive.DISK).exists() else ()),
         *(_injected(machine.home) if (machine.home / network_devices.FILE).exists() else ()),
         *(() if machine.memory is None else ("-incoming", f"fd:{machine.memory}")),

@@ -80,7 +80,7 @@ class QemuMigrator:
             raise VirtError(f"server {guest.id} is in state {status} of QEMU: it must be running or paused")
         token = str(uuid4())
         (home / TOKEN).write_text(token, encoding="ascii")
-        size = next(int(one["image"]["virtual-size"]) for one in nodes if one["node-name"] == DISK_NODE)
+        size = next(int(node["image"]["virtual-size"]) for node in nodes if node["node-name"] == DISK_NODE)
         state = {"token": token, "machine": _machine(), "pid": str(pid), "running": status == "running"}
         place: dict[str, object] = {"from": str(home), "board": board, "accel": accelerator(self.accel)}
         drive = home / config_drive.DISK
@@ -275,7 +275,7 @@ def _create_disks(home: Path, offer: Mapping[str, Any], *, apart: bool) -> None:
 
 def _as_sent(interfaces: Sequence[Interface], macs: Sequence[str]) -> tuple[Interface, ...]:
     """Return the interfaces that the guest was started with; later ones apply after its next start."""
-    there = {one.mac: one for one in interfaces}
+    there = {interface.mac: interface for interface in interfaces}
     return tuple(there.get(mac, Interface(mac)) for mac in macs)
 
 

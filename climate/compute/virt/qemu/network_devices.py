@@ -28,10 +28,10 @@ def opened(guest: Guest, beside: int | None = None) -> Iterator[Mapping[str, int
     """
     files: dict[str, int] = {}
     try:
-        for one in guest.interfaces:
-            if one.tap is not None:
-                shared = None if beside is None else _shared(beside, one.host_netns, one.tap, guest.id)
-                files[one.mac] = _tap(one.host_netns, one.tap, guest.id) if shared is None else shared
+        for interface in guest.interfaces:
+            if interface.tap is not None:
+                shared = None if beside is None else _shared(beside, interface.host_netns, interface.tap, guest.id)
+                files[interface.mac] = _tap(interface.host_netns, interface.tap, guest.id) if shared is None else shared
         yield files
     finally:
         for number in files.values():
@@ -40,7 +40,9 @@ def opened(guest: Guest, beside: int | None = None) -> Iterator[Mapping[str, int
 
 def write_file(home: Path, guest: Guest) -> None:
     """Write the injected file to the guest's folder; delete it if nothing is injected."""
-    text = next((one.interfaces_file for one in guest.interfaces if one.interfaces_file is not None), None)
+    text = next(
+        (interface.interfaces_file for interface in guest.interfaces if interface.interfaces_file is not None), None
+    )
     if text is None:
         (home / FILE).unlink(missing_ok=True)
     else:
