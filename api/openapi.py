@@ -56,7 +56,7 @@ class StrictParser(FlaskParser):
     def _raw_load_json(self, req: flask.Request) -> object:
         return read_object()
 
-    def handle_error(self, error: marshmallow.ValidationError, *args: Any, **kwargs: Any) -> NoReturn:
+    def handle_error(self, error: marshmallow.ValidationError, *args: object, **kwargs: object) -> NoReturn:
         raise InvalidInput(describe(error.messages)) from None
 
 

@@ -1,7 +1,7 @@
 """Keys that several bodies have: how a value is read, and its JSON schema, in one place."""
 
 from collections.abc import Mapping
-from typing import Any, Unpack
+from typing import Unpack
 
 from api.compute import validation
 from api.compute.networks import ip_validation
@@ -76,13 +76,13 @@ def interface(**options: Unpack[KeyOptions]) -> Key:
     return Key(ip_validation.interface, INTERFACE, **options)
 
 
-def word(values: Mapping[str, Any], refusal: str, **options: Unpack[KeyOptions]) -> Key:
+def word(values: Mapping[str, object], refusal: str, **options: Unpack[KeyOptions]) -> Key:
     """Return a key whose value is one of the words of `values`, and is read as the value of that word.
 
     `refusal` may have {field} and {value}.
     """
 
-    def read(value: object, field: str) -> Any:
+    def read(value: object, field: str) -> object:
         if not isinstance(value, str) or value not in values:
             raise InvalidInput(refusal.format(field=field, value=str(value)[:40]))
         return values[value]

@@ -64,7 +64,7 @@ def _visibility(word: str | None) -> Mapping[str, Any]:
     """Return the visibility; community images of other projects are listed only on request."""
     if word not in (None, "all", *VISIBILITIES):
         raise InvalidInput(f"visibility must be one of all, {', '.join(VISIBILITIES)}")
-    result: dict[str, Any] = {"open": (PUBLIC, COMMUNITY) if word in ("all", COMMUNITY) else (PUBLIC,)}
+    result: dict[str, object] = {"open": (PUBLIC, COMMUNITY) if word in ("all", COMMUNITY) else (PUBLIC,)}
     if word not in (None, "all"):
         result["visibilities"] = [word]
     elif word is None and caller().is_admin:

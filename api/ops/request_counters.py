@@ -99,7 +99,7 @@ class Tally:
             return
         self._folder.mkdir(parents=True, exist_ok=True)
         _forget_the_dead(self._folder)
-        made: dict[str, Any] = {}
+        made: dict[str, object] = {}
         try:
             for kind in ("counter", "histogram"):
                 made[kind] = _create_file(self._folder / f"{kind}_{token_hex(4)}_{pid}.db")

@@ -53,7 +53,7 @@ class Moment(fields.String):
         self.now = now
 
     def deserialize(
-        self, value: object, attr: str | None = None, data: Mapping[str, object] | None = None, **more: Any
+        self, value: object, attr: str | None = None, data: Mapping[str, object] | None = None, **more: object
     ) -> Any:
         """Return the date; like Blazar, null is an invalid date if the field does not allow null."""
         if value is None and not self.allow_none:

@@ -9,7 +9,7 @@ from marshmallow import Schema, pre_load
 
 from climate.domain.errors import InvalidInput
 
-Body = dict[str, Any]
+Body = dict[str, object]
 Reader = Callable[..., Body]
 
 LONGEST = 80
@@ -82,7 +82,7 @@ def differing(
     return rest
 
 
-def _refusal(name: str, value: Any, shown: Mapping[str, object], key: str) -> str:
+def _refusal(name: str, value: object, shown: Mapping[str, object], key: str) -> str:
     present = f"it is {_short(shown[key])}" if key in shown else "it is absent"
     return f"{name} cannot be set to {_short(value)}: {present}; leave it out, or send it as it is"
 

@@ -115,7 +115,7 @@ def _unless_unchanged(view: Any) -> object:
     """Answer a body that repeats the answer of GET with that answer."""
 
     @wraps(view)
-    def answered(*args: Any, **kwargs: Any) -> object:
+    def answered(*args: object, **kwargs: object) -> object:
         try:
             return view(*args, **kwargs)
         except Unchanged as same:
@@ -128,7 +128,7 @@ def _for_allowed(action: str, view: Any) -> object:
     """Check the policy before the body, so that refused callers learn nothing about the body."""
 
     @wraps(view)
-    def guarded(*args: Any, **kwargs: Any) -> object:
+    def guarded(*args: object, **kwargs: object) -> object:
         require(caller(), action)
         return view(*args, **kwargs)
 

@@ -30,7 +30,7 @@ class KeyOptions(TypedDict, total=False):
     required: bool
 
 
-class Key(fields.Field[Any]):
+class Key(fields.Field[object]):
     """A key of a body: the function that reads its value, and its OpenAPI schema.
 
     `read` gets the value and the name used in errors; it raises InvalidInput or BadRequest.
@@ -65,7 +65,7 @@ class Key(fields.Field[Any]):
         self.shape = shapes.or_null(self.shape)
         return self
 
-    def deserialize(self, value: Any, attr: str | None = None, data: object = None, **kwargs: Any) -> object:
+    def deserialize(self, value: object, attr: str | None = None, data: object = None, **kwargs: object) -> object:
         """Return the value of the key, or the default if the body has none; InvalidInput."""
         given = self.default if value is missing else value
         if given is missing:
@@ -82,7 +82,7 @@ class Ignored(Key):
     def __init__(self, shape: Shape, *, key: str | None = None) -> None:
         super().__init__(as_given, shape, key=key, default=ABSENT)
 
-    def deserialize(self, value: object, attr: str | None = None, data: object = None, **kwargs: Any) -> object:
+    def deserialize(self, value: object, attr: str | None = None, data: object = None, **kwargs: object) -> object:
         """Leave the key out of the result."""
         return missing
 

@@ -12,7 +12,7 @@ before it calls a driver for ON or OFF.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Protocol
+from typing import ClassVar, Protocol
 
 from marshmallow import Schema
 
@@ -44,7 +44,7 @@ class Target:
     """A host as its driver sees it: its name, and the settings that its driver's schema has accepted."""
 
     host: str
-    settings: Mapping[str, Any] = field(default_factory=dict)
+    settings: Mapping[str, object] = field(default_factory=dict)
     secrets: Mapping[str, object] = field(default_factory=dict, repr=False)
     """Fields of the schema that the driver lists in `secrets`."""
     token: int = 0

@@ -70,7 +70,7 @@ def _do_connect(dialect: object, record: object, args: Sequence[Any], given: Map
 IN_TRANSACTION = (TransactionStatus.INTRANS, TransactionStatus.INERROR)
 
 
-def line(url: str, application: str) -> psycopg.Connection[tuple[Any, ...]]:
+def line(url: str, application: str) -> psycopg.Connection[tuple[object, ...]]:
     """Return a connection for `url` outside pool and transactions: to listen, or to hold a lock."""
     known: dict[str, Any] = dict(LINE)
     return psycopg.connect(url, autocommit=True, application_name=application, options=SERVER_LINE, **known)

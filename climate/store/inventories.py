@@ -52,7 +52,7 @@ _COLUMNS = tuple(inventories.c[name] for name in Inventory.__dataclass_fields__)
 _REGISTERED: Select[Any] = select(*_COLUMNS).where(inventories.c.removed_at.is_(None))
 
 
-def add(conn: Connection, row: Mapping[str, Any]) -> Inventory:
+def add(conn: Connection, row: Mapping[str, object]) -> Inventory:
     """Register an inventory. Raise Conflict if its name or its backend is taken."""
     return _written(conn, insert(inventories).values(**row).returning(*_COLUMNS), row)
 

@@ -7,7 +7,7 @@ needed hosts first: `HostsInUse`.
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
-from typing import Any, TypeVarTuple
+from typing import TypeVarTuple
 from uuid import UUID
 from weakref import ref
 
@@ -58,7 +58,7 @@ class _Held:
     """True if it holds other locks for which the holder of a resource may wait."""
 
 
-def ordered(query: Select[*Columns], key: Column[Any], *, skip_locked: bool = False) -> Select[*Columns]:
+def ordered(query: Select[*Columns], key: Column[object], *, skip_locked: bool = False) -> Select[*Columns]:
     """Return the query with the rows of the table of `key` locked in its order, until the transaction ends."""
     locked = query.order_by(None).order_by(key)
     return locked.with_for_update(of=key.table, key_share=True, skip_locked=skip_locked)
@@ -156,7 +156,7 @@ def lock_resource(conn: Connection, resource_id: str) -> None:
         raise Busy(f"{resource_id} is being reserved by another request; try again shortly")
 
 
-def _known(table: Table, ids: object) -> Select[Any]:
+def _known(table: Table, ids: object) -> Select[object]:
     return select(table.c.id).where(table.c.id == func.any(ids))
 
 

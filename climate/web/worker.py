@@ -482,7 +482,7 @@ class BufferingWorker(RefusesInJson, AcceptsInTurn, ThreadWorker):  # type: igno
 
     def _poll(self, waiting: Waiting) -> None:
         waiting.polled = True
-        read: Callable[[Any], None] = partial(self._read, waiting)
+        read: Callable[[object], None] = partial(self._read, waiting)
         self.poller.register(waiting.conn.sock, selectors.EVENT_READ, read)
 
     def _forget(self, waiting: Waiting) -> None:

@@ -19,7 +19,7 @@ MOST_CAPABILITIES = 256
 Extra = dict[str, str | None]
 
 
-def capabilities(given: Mapping[str, Any], *, removable: bool) -> Extra:
+def capabilities(given: Mapping[str, object], *, removable: bool) -> Extra:
     """Return extra capabilities as texts; numbers and booleans become texts.  None removes one, if allowed."""
     if len(given) > MOST_CAPABILITIES:
         raise InvalidInput(f"A host has at most {MOST_CAPABILITIES} extra capabilities")

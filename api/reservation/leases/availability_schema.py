@@ -30,7 +30,7 @@ class Length(fields.Field[timedelta]):
         described = {"oneOf": [{"type": "integer", "minimum": 1}, {"type": "string", "pattern": ISO}]}
         super().__init__(metadata={"description": "Seconds, or ISO 8601 such as PT6H.", **described}, **more)
 
-    def _deserialize(self, value: Any, *args: Any, **more: Any) -> timedelta:
+    def _deserialize(self, value: object, *args: object, **more: object) -> timedelta:
         seconds = seconds_of(value)
         if seconds is None or not 0 < seconds <= LONGEST_DURATION:
             raise ValidationError(f"must be 1 to {LONGEST_DURATION} seconds, or ISO 8601 such as PT6H or P1DT12H")

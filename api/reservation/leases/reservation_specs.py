@@ -16,7 +16,7 @@ Plugins = Mapping[str, ResourcePlugin]
 Spec = dict[str, object]
 
 
-def read_new(plugins: Plugins, given: Mapping[str, Any]) -> Spec:
+def read_new(plugins: Plugins, given: Mapping[str, object]) -> Spec:
     """Return a reservation of a new lease, in the types of its plugin."""
     if given.get("resource_type") is None:
         raise InvalidInput("Missing parameter resource_type")

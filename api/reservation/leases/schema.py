@@ -321,7 +321,7 @@ FIXED = frozenset(ReservationOut().fields) - {"id", "resource_id", "resource_typ
 """Keys of a reservation in answers that no request has."""
 
 
-def _reservations(body: dict[str, Any]) -> list[dict[str, object]]:
+def _reservations(body: dict[str, object]) -> list[dict[str, object]]:
     """Return the reservations of a body that was not validated; none if they are no list of objects."""
     given = body.get("reservations")
     return given if isinstance(given, list) and all(isinstance(one, dict) for one in given) else []

@@ -35,7 +35,7 @@ class Shift(fields.Field[timedelta]):
         text = f"{says} Seconds, or ISO 8601 such as PT1H or -PT30M."
         super().__init__(metadata={"description": text, **described}, **more)
 
-    def _deserialize(self, value: Any, *args: Any, **more: Any) -> timedelta:
+    def _deserialize(self, value: object, *args: object, **more: object) -> timedelta:
         sign, text = (-1, value[1:]) if isinstance(value, str) and value.startswith("-") else (1, value)
         seconds = seconds_of(text)
         if seconds is None or not 0 < abs(seconds) <= LONGEST_SHIFT:

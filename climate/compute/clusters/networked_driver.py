@@ -7,7 +7,6 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from sqlalchemy import Engine
 
@@ -160,7 +159,7 @@ class WiredMigrator:
     driver: WiredDriver
     inner: LiveMigrator
 
-    def offer(self, guest: Guest) -> Mapping[str, Any]:
+    def offer(self, guest: Guest) -> Mapping[str, object]:
         return self.inner.offer(guest)
 
     def receive(self, guest: Guest, offer: Mapping[str, object]) -> Mapping[str, object]:
@@ -171,7 +170,7 @@ class WiredMigrator:
     ) -> Mapping[str, object]:
         return self.inner.send(guest, arrangement, limits, watch)
 
-    def keep(self, guest: Guest, sent: Mapping[str, Any]) -> None:
+    def keep(self, guest: Guest, sent: Mapping[str, object]) -> None:
         """Let the guest run, and plug what is missing: a failure of that does not end the guest."""
         self.inner.keep(guest, sent)
         with suppress(VirtError):
@@ -181,7 +180,7 @@ class WiredMigrator:
         self.inner.drop(server_id, spare_disk=spare_disk)
         self.driver.disconnect(server_id)
 
-    def clear(self, guest: Guest, arrangement: Mapping[str, Any]) -> None:
+    def clear(self, guest: Guest, arrangement: Mapping[str, object]) -> None:
         """Delete the rest of the guest, and its interfaces if the two machines share none."""
         self.inner.clear(guest, arrangement)
         if arrangement.get(APART):

@@ -21,11 +21,11 @@ class RemoteMigrator:
     """Orders that what waits for a server is deleted."""
     vault: Vault
 
-    def offer(self, guest: Guest) -> Mapping[str, Any]:
+    def offer(self, guest: Guest) -> Mapping[str, object]:
         offer: Mapping[str, object] = self.ask(OFFER, guest)
         return offer
 
-    def receive(self, guest: Guest, offer: Mapping[str, object]) -> Mapping[str, Any]:
+    def receive(self, guest: Guest, offer: Mapping[str, object]) -> Mapping[str, object]:
         return opened(self.vault, self.ask(RECEIVE, guest, offer=offer))
 
     def send(

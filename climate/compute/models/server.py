@@ -133,7 +133,7 @@ class Server:
     flavor: Flavor
     image_id: str | None
     metadata: Mapping[str, str]
-    hints: Mapping[str, Any]
+    hints: Mapping[str, object]
     zone: str | None
     """The availability zone as requested: see request.read_zone."""
     build_id: str
@@ -151,7 +151,7 @@ class Server:
     node: str | None = None
     node_zone: str | None = None
     key_name: str | None = None
-    fault: Mapping[str, Any] | None = None
+    fault: Mapping[str, object] | None = None
     task_image: str | None = None
     """The image that a snapshot in progress fills."""
     tried: tuple[int, ...] = ()

@@ -48,7 +48,7 @@ class ChildRequest:
 
     method: str
     path: str
-    body: Mapping[str, Any] | None = field(default=None, repr=False)
+    body: Mapping[str, object] | None = field(default=None, repr=False)
     query: Mapping[str, str] | None = None
     headers: Mapping[str, str] | None = field(default=None, repr=False)
     service: Service = "compute"

@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Sequence
-from typing import Any
 
 import structlog
 
@@ -98,7 +97,7 @@ def _listed(compute: Compute, zones: Sequence[ChildZone]) -> dict[int, set[str]]
 
 
 def _page(outcome: ChildAnswer | ChildError) -> list[str] | None:
-    body: Any = outcome.body if isinstance(outcome, ChildAnswer) and outcome.status == 200 else None
+    body: object = outcome.body if isinstance(outcome, ChildAnswer) and outcome.status == 200 else None
     servers = body.get("servers") if isinstance(body, dict) else None
     if not isinstance(servers, list):
         return None

@@ -84,7 +84,7 @@ class Keystone:
         if answer.status_code == 401:
             raise NotAuthenticated()
         try:
-            known: list[dict[str, Any]] = answer.json()["projects"]
+            known: list[dict[str, object]] = answer.json()["projects"]
             return [(str(one["id"]), str(one["name"])) for one in known if one.get("enabled", True)]
         except (ValueError, LookupError, TypeError, AttributeError):
             raise self._failed("Keystone did not list projects", f"status {answer.status_code}") from None

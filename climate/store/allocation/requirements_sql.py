@@ -65,7 +65,7 @@ def _holds(op: str, key: str, value: Value) -> ColumnElement[bool]:
     if key not in COLUMNS:
         own = hosts.c.extra[key].astext
         return _text_holds(op, own, value) if value is not None else and_(hosts.c.extra.has_key(key), _null(op, own))
-    column: ColumnElement[Any] = hosts.c[key]
+    column: ColumnElement[object] = hosts.c[key]
     if value is None:
         return _null(op, column)
     if isinstance(column.type, Integer | BigInteger):
@@ -78,11 +78,11 @@ def _holds(op: str, key: str, value: Value) -> ColumnElement[bool]:
     return _text_holds(op, column, value)
 
 
-def _null(op: str, own: ColumnElement[Any]) -> ColumnElement[bool]:
+def _null(op: str, own: ColumnElement[object]) -> ColumnElement[bool]:
     return own.is_(None) if op == "==" else own.is_not(None)
 
 
-def _text_holds(op: str, own: ColumnElement[Any], value: Value) -> ColumnElement[bool]:
+def _text_holds(op: str, own: ColumnElement[object], value: Value) -> ColumnElement[bool]:
     """Compare both sides as numbers if they are; a number is never more or less than other text."""
     wanted = number(value)
     as_text = _compared(op, func.coalesce(own).collate("C"), literal(_value_text(value)))

@@ -71,7 +71,7 @@ room for a begin. `lent`: at some instant a lease has the whole host.
 class Search:
     """Statements over the hosts that match one requirement."""
 
-    best: Select[Any]
+    best: Select[object]
     """(host, free slots): the fullest hosts first, as many as suffice together, and SPARE more.
 
     For a start soon, hosts that are up come first.

@@ -3,7 +3,6 @@
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 from uuid import UUID, uuid4
 
 from sqlalchemy import Connection, Row, exists, func, insert, or_, select, update
@@ -50,7 +49,7 @@ class Host:
     """A host of the reservation service. `own` are its columns, `extra` its capabilities."""
 
     id: int
-    own: Mapping[str, Any]
+    own: Mapping[str, object]
     extra: Mapping[str, str]
     created_at: datetime
     updated_at: datetime | None
@@ -73,7 +72,7 @@ class Property:
 def add(
     conn: Connection,
     author: Caller,
-    own: Mapping[str, Any],
+    own: Mapping[str, object],
     extra: Mapping[str, str],
     now: datetime,
     pool: Pool = Pool.RESERVATION,

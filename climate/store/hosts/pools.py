@@ -129,7 +129,7 @@ def _counted() -> Select[Any]:
     )
 
 
-def _promises() -> Select[Any]:
+def _promises() -> Select[object]:
     a, r, lease = allocations, reservations, leases
     joined = a.outerjoin(r, r.c.id == a.c.reservation_id).outerjoin(lease, lease.c.id == r.c.lease_id)
     return (
@@ -154,12 +154,12 @@ def _promises() -> Select[Any]:
     )
 
 
-def _promises_of_hosts() -> Select[Any]:
+def _promises_of_hosts() -> Select[object]:
     wanted = in_parameter(allocations.c.host, "ids")
     return _promises().where(in_force(allocations), wanted)
 
 
-def _following() -> Select[Any]:
+def _following() -> Select[object]:
     """Look up one row of the index of allocations in force per host, however many follow."""
     wanted = (
         func.unnest(bindparam("ids", type_=ARRAY(BigInteger)))

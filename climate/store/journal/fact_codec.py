@@ -71,9 +71,9 @@ def _cause_in_words(pool: str, reason: str) -> facts.PoolCause:
     return facts.PoolCause.OTHER
 
 
-def decode_all(kind: type[Part], bodies: Sequence[Any]) -> tuple[Part, ...]:
+def decode_all(kind: type[Part], bodies: Sequence[object]) -> tuple[Part, ...]:
     """Return parts of a fact that a row repeats, as `encode` wrote them."""
-    read: Callable[[Any], Part] = _dataclass_reader(kind)
+    read: Callable[[object], Part] = _dataclass_reader(kind)
     return tuple(map(read, bodies))
 
 

@@ -32,7 +32,7 @@ class RowDifference:
     stream: UUID
     projection: Projection
     projected: Projected
-    key: Mapping[str, Any]
+    key: Mapping[str, object]
     said: Mapping[str, Any] | None
     known: Mapping[str, Any] | None
     columns: tuple[str, ...] = ()

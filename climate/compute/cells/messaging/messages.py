@@ -120,13 +120,13 @@ class Response:
 
     cell_name: str
     """Path to the cell that answers."""
-    value: Any = None
+    value: object = None
     failure: Mapping[str, object] | None = None
     """Error in the form of `errors.encode`."""
     asked: tuple[str, ...] = ()
     """Neighbours that the cell forwarded a broadcast to; each answers for itself."""
 
-    def body(self) -> dict[str, Any]:
+    def body(self) -> dict[str, object]:
         """Return the response as JSON."""
         return {
             "cell_name": self.cell_name,

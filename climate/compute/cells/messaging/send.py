@@ -80,7 +80,9 @@ def send(
         _post_here(compute, conn, message)
 
 
-def call(compute: Compute, target: str, method: str, kwargs: Mapping[str, object], seconds: float | None = None) -> Any:
+def call(
+    compute: Compute, target: str, method: str, kwargs: Mapping[str, object], seconds: float | None = None
+) -> object:
     """Run a method in the cell at a path below this one; return its value.
 
     Raise the method's error if its class may be sent, CellRoutingInconsistency, and CellTimeout after `seconds` (None:

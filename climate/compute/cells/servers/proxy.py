@@ -63,7 +63,7 @@ class Command:
     """Task shown until the cell has run it."""
     check: Check = _no_check
     """Function that raises if the state of the server does not allow it."""
-    changes: Mapping[str, Any] = field(default_factory=dict)
+    changes: Mapping[str, object] = field(default_factory=dict)
     """Fields of the server that the top cell changes at once."""
     heeds_lock: bool = True
 

@@ -77,7 +77,7 @@ def _place(node: Node) -> tuple[str, str]:
     return path or "", report_fields.place_of(host, paths.split_item(node.name)[1])
 
 
-def _collected(compute: Compute, method: str, read: Callable[[str, Mapping[str, Any]], T]) -> Inventory[T]:
+def _collected(compute: Compute, method: str, read: Callable[[str, Mapping[str, object]], T]) -> Inventory[T]:
     limit = min(PATIENCE, compute.cells.call_timeout)
     collected = collecting.collect(compute, method, {}, seconds=limit)
     matching = [one for path, given in sorted(collected.values().items()) for one in _read(path, given, read)]
@@ -149,7 +149,7 @@ def _service(path: str, given: Mapping[str, object]) -> Service:
     return Service(**{**fields, **named, "beat_at": beat_at, "id": 0})
 
 
-def _node(path: str, given: Mapping[str, Any]) -> Node:
+def _node(path: str, given: Mapping[str, object]) -> Node:
     fields = _checked(given, _NODE)
     keys = ("uuid", "name", "service_uuid", "service_host")
     named = {key: paths.with_item(path, fields[key]) for key in keys}

@@ -83,13 +83,13 @@ class Record:
     """Record of the decisions for one build."""
 
     hosts: Hosts
-    asked: dict[str, Any]
+    asked: dict[str, object]
     weighers: tuple[dict[str, object], ...]
     considered: int = 0
     filters: list[dict[str, object]] = field(default_factory=list)
     weighed: list[tuple[int, Weighed]] = field(default_factory=list)
     picks: list[tuple[int, Weighed]] = field(default_factory=list)
-    later: dict[int, list[dict[str, Any]]] = field(default_factory=dict)
+    later: dict[int, list[dict[str, object]]] = field(default_factory=dict)
     """By the number of the server: the filters that removed nodes before it."""
     listed: int = 0
     """Number of nodes named there."""
@@ -104,7 +104,7 @@ class Record:
 
     def trail(self) -> Trail:
         """Return the record as plain values."""
-        entry: dict[str, Any] = {
+        entry: dict[str, object] = {
             "asked": self.asked,
             "hosts": len(self.hosts),
             "considered": self.considered,

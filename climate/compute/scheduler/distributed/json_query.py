@@ -36,7 +36,7 @@ class Variable:
 
 @dataclass(frozen=True, slots=True)
 class Literal:
-    value: Any
+    value: object
 
 
 @dataclass(frozen=True, slots=True)

@@ -71,7 +71,7 @@ _NEEDED = text("""
 
 _PIN = select(images.c.id).where(images.c.id == bindparam("image")).with_for_update(read=True, key_share=True)
 
-SORTS: Mapping[str, ColumnElement[Any]] = {
+SORTS: Mapping[str, ColumnElement[object]] = {
     "created_at": images.c.created_at,
     "updated_at": images.c.updated_at,
     "name": images.c.name,
@@ -202,7 +202,7 @@ def _conditions(query: ImageQuery) -> Iterator[ColumnElement[bool]]:
     yield own.hidden == query.hidden
     if query.project_id is not None:
         yield _is_visible(query)
-    among: Mapping[ColumnElement[Any], Sequence[str] | None] = {
+    among: Mapping[ColumnElement[object], Sequence[str] | None] = {
         cast(own.id, Text): query.ids,
         own.name: query.names,
         own.status: query.statuses,
@@ -299,7 +299,7 @@ def _is_uuid(text: str) -> bool:
         return False
 
 
-def _row(image: Image) -> dict[str, Any]:
+def _row(image: Image) -> dict[str, object]:
     row = asdict(image) | {"properties": json.dumps(dict(image.properties)), "tags": list(image.tags)}
     return {key: value for key, value in row.items() if key not in ("created_at", "updated_at")}
 

@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import product
-from typing import Any
 
 from sqlalchemy import Connection, text
 
@@ -54,7 +53,9 @@ _EVER = (datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC))
 _LAST_ID = 2**63 - 1
 
 
-def listed(conn: Connection, wanted: Mapping[str, Any], limit: int, after: Migration | None = None) -> list[Migration]:
+def listed(
+    conn: Connection, wanted: Mapping[str, object], limit: int, after: Migration | None = None
+) -> list[Migration]:
     """Return migrations that match all of `wanted` (names of COLUMNS_OF and CONDITIONS), newest first.
 
     `after`: the last migration of the page before.

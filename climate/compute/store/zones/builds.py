@@ -53,7 +53,7 @@ class Build:
 _COLUMNS = [builds.c[name] for name in Build.__dataclass_fields__]
 
 
-def add(conn: Connection, values: Mapping[str, Any]) -> bool:
+def add(conn: Connection, values: Mapping[str, object]) -> bool:
     """Insert a build; False if the project has one of that reservation id."""
     made = upsert(builds).values(**values).on_conflict_do_nothing().returning(builds.c.id)
     return conn.execute(made).first() is not None

@@ -70,7 +70,7 @@ def has_url(conn: Connection, api_url: str, other_than: int) -> bool:
     return conn.execute(query).first() is not None
 
 
-def change(conn: Connection, zone_id: int, values: Mapping[str, Any]) -> None:
+def change(conn: Connection, zone_id: int, values: Mapping[str, object]) -> None:
     """Update some columns of a child."""
     conn.execute(update(zones).where(zones.c.id == zone_id).values(**values, updated_at=func.clock_timestamp()))
 

@@ -65,7 +65,7 @@ class QemuMigrator:
     """Address for guests of other machines; None: they are refused."""
 
     @as_virt_error
-    def offer(self, guest: Guest) -> Mapping[str, Any]:
+    def offer(self, guest: Guest) -> Mapping[str, object]:
         home, pid = self.homes.of(guest.id), self.homes.pid(guest.id)
         if pid is None:
             raise VirtError(f"server {guest.id} has no process: only one that is running or paused is migrated live")
