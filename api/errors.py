@@ -92,7 +92,7 @@ def problem_of(error: Exception) -> Problem:
         return _of_framework(error)
     if isinstance(error, ValidationError):
         return problem_of(errors.InvalidInput(describe(error.messages)))
-    if db_errors.passing(error):
+    if db_errors.is_transient(error):
         log.warning("the database did not serve a request", error=type(error).__name__, reason=str(error)[:200])
         return problem_of(errors.Unavailable())
     if db_errors.unusable_value(error):

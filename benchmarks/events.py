@@ -15,7 +15,7 @@ from benchmarks.scratch import CALLER
 from climate.bootstrap import Deployment
 from climate.domain.status import EventKind
 from climate.service.leases import leases, update
-from climate.service.leases.leases import Order
+from climate.service.leases.leases import LeaseRequest
 from climate.service.leases.update import Changes
 
 PATIENCE = 120.0
@@ -75,7 +75,7 @@ def make(deployment: Deployment, starts: list[datetime]) -> list[UUID]:
     """
     made = []
     for number, start in enumerate(starts):
-        order = Order(f"due-{number}", start, start + timedelta(hours=4), reservations=(SPEC,))
+        order = LeaseRequest(f"due-{number}", start, start + timedelta(hours=4), reservations=(SPEC,))
         made.append(leases.create(deployment.climate, CALLER, order).id)
     if now(deployment.climate.engine) > starts[0]:
         print(" the leases were not made in time, which spoils the figure:", end="")

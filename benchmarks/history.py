@@ -24,7 +24,7 @@ from climate.service import housekeeping
 from climate.service.events import event_dispatch, events
 from climate.service.hosts import inventory
 from climate.service.leases import lease_pools, lease_servers, leases, update
-from climate.service.leases.leases import Order
+from climate.service.leases.leases import LeaseRequest
 from climate.service.leases.update import Changes
 from climate.store.journal import journal
 from climate.store.usage import host_hours
@@ -160,7 +160,7 @@ def make(climate: Climate, name: str, days: float | None = None, host: int | Non
         now = climate.now(conn).replace(microsecond=0)
     wanted = WANTED if host is None else WANTED | {"resource_properties": f'["==", "$id", "{host}"]'}
     start = None if days is None else now + timedelta(days=days)
-    order = Order(name, start, (start or now) + timedelta(hours=12), None, [wanted])
+    order = LeaseRequest(name, start, (start or now) + timedelta(hours=12), None, [wanted])
     return leases.create(climate, ADMIN, order).id
 
 
@@ -186,7 +186,7 @@ _ROUNDS: Sequence[Callable[[Climate], object]] = (
     housekeeping.tidy,
     event_dispatch.to_send,
     event_dispatch.next_due,
-    event_dispatch.rung_unbegun,
+    event_dispatch.count_sent_unstarted,
 )
 
 

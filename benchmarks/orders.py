@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 
 from benchmarks.seed import FIRST, YEARS
-from climate.service.leases.leases import Order
+from climate.service.leases.leases import LeaseRequest
 
 SPEC = {
     "resource_type": "physical:host",
@@ -27,7 +27,7 @@ def windows(now: datetime, seed: int = 0) -> Iterator[tuple[datetime, datetime]]
         yield start, start + timedelta(hours=1)
 
 
-def orders(now: datetime, seed: int = 0) -> Iterator[Order]:
+def orders(now: datetime, seed: int = 0) -> Iterator[LeaseRequest]:
     """Leases of one host for such windows."""
     for start, end in windows(now, seed):
-        yield Order(f"bench-{seed}", start, end, reservations=(SPEC,))
+        yield LeaseRequest(f"bench-{seed}", start, end, reservations=(SPEC,))

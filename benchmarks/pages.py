@@ -79,7 +79,7 @@ _NODES = "document.querySelectorAll('*').length"
 
 def main(short: bool) -> None:
     log_setup.configure(level="ERROR")
-    garbage_collection.search_rarely()  # as a web process does
+    garbage_collection.tune_gc()  # as a web process does
     at_the_server(SERVER_HOSTS, SERVER_LEASES, 20 if short else 100)
     _in_chromium(5 if short else 20)
 

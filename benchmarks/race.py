@@ -17,7 +17,7 @@ from benchmarks.scratch import CALLER
 from climate.bootstrap import Deployment
 from climate.domain.errors import NotEnoughHosts
 from climate.service.leases import leases
-from climate.service.leases.leases import Order
+from climate.service.leases.leases import LeaseRequest
 
 RIVALS = 8
 
@@ -80,7 +80,7 @@ class Answer:
 
 
 def _race(deployment: Deployment, start: datetime) -> Sequence[Answer]:
-    order = Order("race", start, start + timedelta(hours=1), reservations=(SPEC,))
+    order = LeaseRequest("race", start, start + timedelta(hours=1), reservations=(SPEC,))
     together = threading.Barrier(RIVALS)
     answers: list[Answer] = []
 

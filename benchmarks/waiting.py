@@ -13,7 +13,7 @@ from climate.context import Climate
 from climate.domain.lease import Lease
 from climate.domain.planning.waiting_list import Wait
 from climate.service.leases import leases
-from climate.service.leases.leases import Order
+from climate.service.leases.leases import LeaseRequest
 from climate.service.waiting_list import entries, places
 from climate.service.waiting_list import round as waiting_round
 
@@ -87,12 +87,12 @@ def _hosts(least: int) -> dict[str, object]:
 
 
 def _created(climate: Climate, start: datetime, hosts: int, hours: int) -> Lease:
-    order = Order("l", start, start + timedelta(hours=hours), None, [_hosts(hosts)])
+    order = LeaseRequest("l", start, start + timedelta(hours=hours), None, [_hosts(hosts)])
     return leases.create(climate, scratch.CALLER, order)
 
 
 def _waiting(climate: Climate, start: datetime, hosts: int) -> Lease:
-    order = Order("w", start, start + timedelta(hours=4), None, [_hosts(hosts)])
+    order = LeaseRequest("w", start, start + timedelta(hours=4), None, [_hosts(hosts)])
     return entries.create(climate, scratch.CALLER, order, Wait())
 
 

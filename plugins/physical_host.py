@@ -27,7 +27,7 @@ from climate.domain.availability.demands import Horizon, WholeDemand
 from climate.domain.errors import Conflict, InvalidInput
 from climate.domain.facts import Hold
 from climate.domain.hosts import requirements
-from climate.domain.hosts.pools import Deadline, OnEnd, Pool
+from climate.domain.hosts.pools import DeadlineAction, OnEnd, Pool
 from climate.domain.hosts.requirements import AllOf, Requirement
 from climate.domain.lease import Reservation
 from climate.domain.planning.preemption import is_preemptible
@@ -87,7 +87,7 @@ class HostSpec(Schema):
         metadata={"description": "Hosts that nobody was promised: they are taken when an ordinary lease needs them."},
     )
     recycle_deadline = fields.String(
-        validate=validate.OneOf([str(policy) for policy in Deadline]),
+        validate=validate.OneOf([str(policy) for policy in DeadlineAction]),
         metadata={
             "description": "Servers on a recycling host whose next lease is about to start are terminated or moved."
         },

@@ -38,7 +38,7 @@ class EventMessages:
         """
         if self.is_cut_off:
             self.waiting(QUEUE)
-            event_dispatch.ring_again(self.climate)
+            event_dispatch.resend_unstarted(self.climate)
             self.is_cut_off = False
         messages: Sequence[Message] = event_dispatch.to_send(self.climate, event_portions.batched(self.climate))
         try:
@@ -50,7 +50,7 @@ class EventMessages:
                 alive()
         except BROKER_IS_AWAY:
             self.is_cut_off = True
-            event_dispatch.take_back(self.climate, messages)
+            event_dispatch.mark_unsent(self.climate, messages)
             raise
 
     def _send_one(self, portion: Sequence[Message]) -> None:
@@ -65,9 +65,9 @@ class EventMessages:
         again = {message.queue for message in messages if message.sent > 1}
         if not again:
             return messages
-        unbegun = event_dispatch.rung_unbegun(self.climate)
+        unbegun = event_dispatch.count_sent_unstarted(self.climate)
         full = {queue for queue in again if self.waiting(queue) >= unbegun[queue]}
         lost = [message for message in messages if message.sent > 1 and message.queue not in full]
         if lost:
-            event_dispatch.mark_apart(self.climate, lost)
+            event_dispatch.mark_for_single_send(self.climate, lost)
         return [message for message in messages if message.sent <= 1 or message.queue not in full]

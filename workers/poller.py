@@ -170,7 +170,7 @@ class Poller:
     def _claim_due(self) -> None:
         """Claim due events, and plan the next beat."""
         climate, begun = self.deployment.climate, time.monotonic()
-        rest = event_dispatch.rest(climate)
+        rest = event_dispatch.pending_work(climate)
         is_quiet = rest.is_quiet and not self.event_messages.is_cut_off
         if is_quiet:  # counts as an empty claim, for one statement instead of a dozen
             self.cursor.full = frozenset()

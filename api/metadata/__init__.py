@@ -80,7 +80,7 @@ def _failed(error: Exception) -> Response:
         answer = _plain(refused.status_code, error.description or refused.status)
         answer.headers.update(allowed)
         return answer
-    if db_errors.passing(error):
+    if db_errors.is_transient(error):
         log.warning("the database did not serve a request", error=type(error).__name__, reason=str(error)[:200])
         return _plain(HTTPStatus.SERVICE_UNAVAILABLE, "The metadata cannot be read at the moment; try again.")
     log.error("unforeseen failure", exc_info=error)

@@ -46,7 +46,7 @@ def page(method: str, rule: str, action: str, answers: tuple[str, ...] = HTML) -
     return register
 
 
-def inner(path: str) -> str:
+def safe_redirect_path(path: str) -> str:
     """Return a path below /ui that a form named, or that of the first page instead of anything else."""
     plain = path.isprintable() and path.isascii() and "\\" not in path and "//" not in path
     return path if plain and path.startswith(HOME) else HOME

@@ -198,7 +198,7 @@ class BundledCloud:
 
     def ensure_volume(self, order: VolumeOrder, token: int) -> None:
         with _translated_errors():
-            volumes.ensure(self.compute, volumes.Order(**asdict(order)), token)
+            volumes.ensure(self.compute, volumes.ReservedVolume(**asdict(order)), token)
 
     def drop_volumes(self, pool: str, token: int, *, keep: bool) -> None:
         with _translated_errors():

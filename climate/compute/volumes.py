@@ -18,7 +18,7 @@ _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class ReservedVolume:
     """A volume requested by a reservation; `number` counts from 1."""
 
     pool: str
@@ -51,7 +51,7 @@ def machine() -> str:
     return _BOOT_ID.read_text(encoding="ascii").strip() if _BOOT_ID.exists() else ""
 
 
-def ensure(compute: Compute, order: Order, token: int) -> None:
+def ensure(compute: Compute, order: ReservedVolume, token: int) -> None:
     """Create or grow a volume for a reservation.
 
     Raises StaleToken, BadRequest for an unknown backend, VirtError.
@@ -72,7 +72,7 @@ def ensure(compute: Compute, order: Order, token: int) -> None:
     with compute.engine.begin() as conn:
         if not reserved_floating_ips.fence(conn, order.pool, token):
             raise StaleToken
-        volume = rows.offer(conn, row)
+        volume = rows.upsert_reserved(conn, row)
     if not build(compute, driver, volume):
         raise StaleToken  # only the end of the reservation deletes it
 

@@ -11,7 +11,7 @@ from climate.compute.errors import ComputeError
 from climate.compute.nodes.attestation import AttestationService, Trust
 from climate.compute.scheduler import entry_points
 from climate.compute.scheduler.distributed import costs, host_filters
-from climate.compute.scheduler.filters.mandatory import STANDING
+from climate.compute.scheduler.filters.mandatory import MANDATORY_FILTERS
 from climate.compute.scheduler.multi import BOOT, KINDS, Multi
 from climate.compute.scheduler.placement_plan import Schedule, Scheduler
 from climate.compute.scheduler.scheduler_parts import Cost, Filter, Options, Rules
@@ -79,7 +79,7 @@ def _by_kind(text: str) -> Mapping[str, Scheduler]:
 def _bound(scheduler: Scheduler, rules: Rules) -> tuple[Schedule, Rules]:
     """Return a scheduler with its rules."""
     if not scheduler.filters:
-        rules = replace(rules, filters=STANDING, weighers=())
+        rules = replace(rules, filters=MANDATORY_FILTERS, weighers=())
     return scheduler.schedule, replace(rules, sees=scheduler.sees)
 
 

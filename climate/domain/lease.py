@@ -414,5 +414,5 @@ def _changed_reservation(before: Reservation, fact: facts.ReservationChanged) ->
         addresses=before.addresses if fact.addresses is None else fact.addresses,
         amounts=before.amounts if fact.amounts is None else fact.amounts,
         preemptions=preemption.standing(before.preemptions, fact.holds),
-        sublets=sublease.standing(before.sublets, fact.holds),
+        sublets=sublease.mark_unheld_as_taken(before.sublets, fact.holds),
     )

@@ -248,7 +248,7 @@ def _of_lease(lease: Lease) -> Use:
     hosts, slots = sum(hold.slots == 0 for hold in holds), sum(hold.slots for hold in holds)
     spare = sum(len(one.holds) for one in lease.reservations if is_preemptible(one.spec))
     hosts += sum(part.counted for part in lease.parts) - spare
-    hosts += sum(sublease.away(reservation.sublets) for reservation in lease.reservations)
+    hosts += sum(sublease.count_taken(reservation.sublets) for reservation in lease.reservations)
     addresses = sum(len(reservation.addresses) for reservation in lease.reservations)
     edges = (
         HoldingChange(held.start, hosts, slots, addresses, preemptible_hosts=spare),

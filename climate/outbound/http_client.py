@@ -31,7 +31,7 @@ NO_WAITING = httpx.Limits(max_connections=None, max_keepalive_connections=0)
 Address = IPv4Address | IPv6Address
 
 
-class CourierError(Exception):
+class DeliveryError(Exception):
     """The server could not be reached, or its answer is unusable."""
 
 
@@ -68,12 +68,12 @@ def usable(url: str) -> bool:
 def post(request: PostRequest) -> Receipt:
     """Post one request. Raise CourierError when it times out or the connection breaks."""
     (result,) = post_all([request])
-    if isinstance(result, CourierError):
+    if isinstance(result, DeliveryError):
         raise result
     return result
 
 
-def post_all(requests: Sequence[PostRequest]) -> list[Receipt | CourierError]:
+def post_all(requests: Sequence[PostRequest]) -> list[Receipt | DeliveryError]:
     """Post all requests concurrently; an error of one does not affect the others."""
     loop = asyncio.new_event_loop()
     try:
@@ -83,7 +83,7 @@ def post_all(requests: Sequence[PostRequest]) -> list[Receipt | CourierError]:
         loop.close()
 
 
-async def _together(requests: Sequence[PostRequest]) -> list[Receipt | CourierError]:
+async def _together(requests: Sequence[PostRequest]) -> list[Receipt | DeliveryError]:
     longest = max(parcel.seconds for parcel in requests)
     async with httpx.AsyncClient(
         trust_env=False, verify=_authorities(), timeout=longest, limits=NO_WAITING, follow_redirects=False
@@ -97,14 +97,14 @@ def _authorities() -> ssl.SSLContext:
     return httpx.create_ssl_context()
 
 
-async def _posted(client: httpx.AsyncClient, request: PostRequest) -> Receipt | CourierError:
+async def _posted(client: httpx.AsyncClient, request: PostRequest) -> Receipt | DeliveryError:
     try:
         # The client's time-outs apply to each read, so a slow sender would never exceed them.
         async with asyncio.timeout(request.seconds):
             return await _talk(client, request)
     except TimeoutError:
-        return CourierError(f"no answer within {request.seconds:g} s")
-    except CourierError as error:
+        return DeliveryError(f"no answer within {request.seconds:g} s")
+    except DeliveryError as error:
         return error
     except (httpx.HTTPError, httpx.InvalidURL, OSError, UnicodeError) as error:
         return _reason(error)
@@ -124,7 +124,7 @@ async def _talk(client: httpx.AsyncClient, request: PostRequest) -> Receipt:
         async for piece in answer.aiter_raw():
             read += piece
             if len(read) > MOST_BYTES:
-                raise CourierError(f"the answer is longer than {MOST_BYTES} bytes")
+                raise DeliveryError(f"the answer is longer than {MOST_BYTES} bytes")
         return Receipt(answer.status_code, bytes(read))
 
 
@@ -133,7 +133,7 @@ async def _public_address(url: httpx.URL) -> Address:
     result: Any = await asyncio.get_running_loop().getaddrinfo(url.host, port, type=1)
     addresses = [ip_address(str(entry[4][0]).partition("%")[0]) for entry in result]
     if not addresses or not all(is_public(address) for address in addresses):
-        raise CourierError("the address is private; set CLIMATE_NOTIFY_PRIVATE=true to allow it")
+        raise DeliveryError("the address is private; set CLIMATE_NOTIFY_PRIVATE=true to allow it")
     return addresses[0]
 
 
@@ -147,16 +147,16 @@ def is_public(address: Address) -> bool:
     return address.is_global and not address.is_multicast
 
 
-def _reason(error: BaseException) -> CourierError:
+def _reason(error: BaseException) -> DeliveryError:
     """Return the cause of a failure, in the words of this module or of the system."""
     for cause in exception_chain.of(error):
         if isinstance(cause, ssl.SSLCertVerificationError):
-            return CourierError(f"the certificate is not accepted: {cause.verify_message}")
+            return DeliveryError(f"the certificate is not accepted: {cause.verify_message}")
         if isinstance(cause, ssl.SSLError):
-            return CourierError(f"TLS failed: {cause.reason}")
+            return DeliveryError(f"TLS failed: {cause.reason}")
     if isinstance(error, httpx.RemoteProtocolError):
-        return CourierError("the connection was closed, or the server does not speak HTTP")
+        return DeliveryError("the connection was closed, or the server does not speak HTTP")
     system = next(
         (cause.strerror for cause in exception_chain.of(error) if isinstance(cause, OSError) and cause.strerror), ""
     )
-    return CourierError(f"it cannot be reached{': ' if system else ''}{system}")
+    return DeliveryError(f"it cannot be reached{': ' if system else ''}{system}")

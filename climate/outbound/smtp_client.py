@@ -43,7 +43,7 @@ class MailServer:
 
 
 @dataclass(frozen=True, slots=True)
-class Letter:
+class OutgoingMail:
     """A message and the address of its only recipient."""
 
     recipient: str
@@ -62,7 +62,9 @@ class _Unreachable(Exception):
     """No message can be sent at the moment."""
 
 
-def send_all(server: MailServer, letters: Sequence[Letter], clock: Callable[[], float] = time.monotonic) -> list[Sent]:
+def send_all(
+    server: MailServer, letters: Sequence[OutgoingMail], clock: Callable[[], float] = time.monotonic
+) -> list[Sent]:
     """Send messages one after the other, and return the result of each.
 
     A lost connection is opened again for the next message. While the server cannot be reached, the rest is not tried.
@@ -106,7 +108,7 @@ def _connect(server: MailServer) -> smtplib.SMTP:
     return connection
 
 
-def _send(connection: smtplib.SMTP, server: MailServer, letter: Letter) -> tuple[Sent, bool]:
+def _send(connection: smtplib.SMTP, server: MailServer, letter: OutgoingMail) -> tuple[Sent, bool]:
     """Send a message; return its result, and whether the connection can be used again."""
     try:
         connection.send_message(letter.message, server.sender, [letter.recipient])

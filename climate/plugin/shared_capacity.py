@@ -14,7 +14,7 @@ from climate.domain.facts import Hold
 from climate.domain.hosts import extra_spec_requirements
 from climate.domain.hosts.extra_spec_requirements import Demand
 from climate.domain.hosts.requirements import Requirement
-from climate.domain.hosts.shared_capacity import Order, Size, Use, group_id
+from climate.domain.hosts.shared_capacity import Size, SlotRequest, Use, group_id
 from climate.domain.lease import Reservation
 from climate.domain.reservation_spec import Spec
 from climate.plugin import HOSTS, Allocation, Offer, ReservationContext, ResourceRequest, with_grace
@@ -67,7 +67,7 @@ def _request(
     """Return the spec to store, and the request for slots."""
     spec = {"on_end": TERMINATE, **with_grace(request), **_client_fields(request)}
     without = _excluded(request)
-    order = Order(size_of(spec), spec["amount"], spec["affinity"], _in_use(request, without))
+    order = SlotRequest(size_of(spec), spec["amount"], spec["affinity"], _in_use(request, without))
     present = request.present.hosts if request.present else ()
     wanted = CapacityRequest(
         requirement,
@@ -104,7 +104,7 @@ def demand(
 ) -> SharedDemand:
     """Return the demand for slots as `reserve` chooses them for a new reservation."""
     spec = with_grace(request)
-    order = Order(size_of(spec), spec["amount"], spec["affinity"])
+    order = SlotRequest(size_of(spec), spec["amount"], spec["affinity"])
     wanted = CapacityRequest(requirement, request.shared_window, order, project_id=request.owner, classes=classes)
     return free_times.of_capacity(conn, wanted, horizon, request.shared_tail)
 

@@ -4,7 +4,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from climate.runner.stack import Order
+from climate.runner.stack import ProcessSelection
 from climate.runner.stack import up as _up
 from climate.settings import Settings
 
@@ -25,7 +25,7 @@ def up(
     """
     first = (sys.executable, "-m", "climate.runner.first_run", *(["--demo"] if demo else []))
     procfile = procfile_of(Path(__file__).parents[1]).read_text(encoding="utf-8")
-    order = Order(procfile, tuple(only or ()), formation or {}, first)
+    order = ProcessSelection(procfile, tuple(only or ()), formation or {}, first)
     return _up(settings, environ, order, sys.stdout)
 
 

@@ -15,7 +15,7 @@ LEAST_FREE = 64 * 1024**2
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class RestartPolicy:
     """Restart policy: how often and how soon a process that dies is restarted.
 
     Only deaths after less than `short` seconds count: `deaths` of them within `window` seconds, or
@@ -110,7 +110,7 @@ class Child:
         except OSError:
             return False
 
-    def died(self, now: float, patience: Patience, *, ready: bool) -> bool:
+    def died(self, now: float, patience: RestartPolicy, *, ready: bool) -> bool:
         """Record a crash and set the time of the next start; return False after too many crashes.
 
         A store whose disk has become full is tried until there is space.

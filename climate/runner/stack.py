@@ -37,7 +37,7 @@ READY_SECONDS = 120.0
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class ProcessSelection:
     """Selection of processes: names in the Procfile (empty: all), the number of each, and a command that runs
     between `release` and the others.
     """
@@ -73,7 +73,7 @@ class Order:
         return [name] if count == 1 else [f"{name}.{number + 1}" for number in range(count)]
 
 
-def up(settings: Settings, environ: Mapping[str, str], order: Order, out: TextIO) -> int:
+def up(settings: Settings, environ: Mapping[str, str], order: ProcessSelection, out: TextIO) -> int:
     """Run everything until SIGINT, SIGTERM or SIGHUP; return the exit status.
 
     Errors are printed in one line each.  No child outlives this process, even after a crash.
@@ -94,7 +94,9 @@ def up(settings: Settings, environ: Mapping[str, str], order: Order, out: TextIO
 class _Stack:
     """One run of `climate up`."""
 
-    def __init__(self, settings: Settings, environ: Mapping[str, str], order: Order, console: Console) -> None:
+    def __init__(
+        self, settings: Settings, environ: Mapping[str, str], order: ProcessSelection, console: Console
+    ) -> None:
         self._settings = settings
         self._environ = environ
         self._order = order

@@ -12,7 +12,7 @@ from functools import partial
 from typing import NoReturn
 
 from climate.embedded.spawn import Program
-from climate.runner.child import Child, Patience
+from climate.runner.child import Child, RestartPolicy
 from climate.runner.console import Console, Lines
 from climate.runner.reaper_pipe import Lifeline
 
@@ -28,11 +28,11 @@ class Stopped(Exception):
 class Supervisor:
     """Supervisor of child processes.  Everything happens in `turn`, in the main thread, which also forks."""
 
-    def __init__(self, console: Console, lifeline: Lifeline, patience: Patience | None = None) -> None:
+    def __init__(self, console: Console, lifeline: Lifeline, patience: RestartPolicy | None = None) -> None:
         self.ready = False
         self._console = console
         self._lifeline = lifeline
-        self._patience = patience or Patience()
+        self._patience = patience or RestartPolicy()
         self._children: list[Child] = []
         self._selector = selectors.DefaultSelector()
         self._asked_at: float | None = None

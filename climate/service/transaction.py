@@ -13,7 +13,7 @@ from climate.database.connections import alone
 from climate.domain.errors import DiskFull, Unavailable, Undecided
 from climate.store import db_errors, locks
 from climate.store.allocation import hosts
-from climate.store.allocation.hosts import TryPatiently
+from climate.store.allocation.hosts import MustWait
 from climate.store.locks import HostsInUse
 
 T = TypeVar("T")
@@ -65,7 +65,7 @@ def _with_retries(climate: Climate, attempt: Callable[[], T]) -> T:
         except SQLAlchemyError as error:
             if db_errors.disk_full(error):
                 raise DiskFull() from error
-            if not db_errors.passing(error):
+            if not db_errors.is_transient(error):
                 raise
             if turn == TRIES or not isinstance(error, DBAPIError):
                 raise Unavailable() from error
@@ -80,7 +80,7 @@ def _beside_rivals(
     for _ in range(QUICK_TRIES):
         try:
             return _in_order(climate, function, (False, *args), keep)
-        except TryPatiently as hurdle:
+        except MustWait as hurdle:
             if not _outlasted(climate, hurdle):
                 break
     return _in_order(climate, function, (True, *args), keep)
@@ -91,11 +91,11 @@ def _quickly_or_patiently(
 ) -> T:
     try:
         return _in_order(climate, function, (False, *args), keep)
-    except TryPatiently:
+    except MustWait:
         return _in_order(climate, function, (True, *args), keep)
 
 
-def _outlasted(climate: Climate, refusal: TryPatiently) -> bool:
+def _outlasted(climate: Climate, refusal: MustWait) -> bool:
     with alone(climate.engine) as conn:
         return hosts.outlast(conn, refusal)
 

@@ -34,7 +34,7 @@ def reason(error: BaseException) -> str:
     return "the disk of the database is full" if disk_full(error) else type(error).__name__
 
 
-def passing(error: BaseException) -> bool:
+def is_transient(error: BaseException) -> bool:
     """Return whether a retry may succeed shortly: the database was away or too busy, or transactions conflicted."""
     if isinstance(error, exc.TimeoutError | OperationalError | InterfaceError | psycopg.OperationalError):
         return True

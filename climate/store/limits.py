@@ -112,7 +112,7 @@ def one_at_a_time(conn: Connection, project_id: str) -> None:
 
     It precedes leases, events and hosts in the order of locks.
     """
-    locks.alone(conn, Subject.LIMITS, project_id)
+    locks.lock_object(conn, Subject.LIMITS, project_id)
 
 
 # Literal day: ended leases are found by their end, so that old ones are not read.

@@ -111,7 +111,7 @@ def note_others(conn: Connection) -> None:
     _held(conn).has_more = True
 
 
-def hosts_alone(conn: Connection) -> None:
+def lock_host_allocation(conn: Connection) -> None:
     """Keep other allocations that wait for hosts from beginning until the transaction ends.
 
     Call this after all leases are locked, and before any host is.
@@ -139,7 +139,7 @@ def lock_windows(conn: Connection, *conditions: ColumnElement[bool]) -> list[UUI
     return list(conn.scalars(ordered(select(windows.c.id).where(*conditions), windows.c.id)))
 
 
-def alone(conn: Connection, subject: Subject, thing: object) -> None:
+def lock_object(conn: Connection, subject: Subject, thing: object) -> None:
     """Lock an object without a row until the transaction ends."""
     conn.execute(select(func.pg_advisory_xact_lock(func.hashtextextended(subject.named(thing), 0))))
 
@@ -149,7 +149,7 @@ def lock_resource(conn: Connection, resource_id: str) -> None:
     held = _held(conn)
     if not held.numbers and not held.has_more:
         held.has_more = True
-        alone(conn, Subject.RESOURCE, resource_id)
+        lock_object(conn, Subject.RESOURCE, resource_id)
         return
     free = func.pg_try_advisory_xact_lock(func.hashtextextended(Subject.RESOURCE.named(resource_id), 0))
     if not conn.scalar(select(free)):

@@ -8,7 +8,7 @@ whose objects are all alive.
 """
 
 
-def search_rarely() -> None:
+def tune_gc() -> None:
     """Search rarely, and never among the objects that are there now.
 
     An application has some 300,000 of them. A search of all would delay a request by up to half a second.

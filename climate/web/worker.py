@@ -279,7 +279,7 @@ class BufferingWorker(RefusesInJson, AcceptsInTurn, ThreadWorker):  # type: igno
         """Load the application and its pace of uploads, and search for cycles of garbage rarely from then on."""
         super().load_wsgi()
         self._pace.busy = getattr(self.wsgi, "config", {}).get(SETTING, self._pace.busy)
-        garbage_collection.search_rarely()
+        garbage_collection.tune_gc()
 
     def notify(self) -> None:
         """Give the arbiter a sign of life, but not at each turn of the loop."""

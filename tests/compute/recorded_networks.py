@@ -101,7 +101,7 @@ class Wired:
 
     def settle(self) -> list[str]:
         self.here.settle()
-        return [verb for verb in self.steps.asked if verb not in ("ensure", "standing", "spare")]
+        return [verb for verb in self.steps.asked if verb not in ("ensure", "standing", "remove_unused")]
 
     def restarted(self, server_id: str) -> None:
         """Another worker takes over what a dead one had claimed."""

@@ -12,7 +12,7 @@ from climate.compute.errors import Conflict, NotFound
 from climate.compute.store.projects import volumes as rows
 from climate.compute.store.projects.volumes import AVAILABLE, Volume
 from climate.compute.volume_directory import UNRESERVED, Directory
-from climate.compute.volumes import NewVolume, Order
+from climate.compute.volumes import NewVolume, ReservedVolume
 from tests.compute.cloud_factory import Place, node, place
 
 NEW = NewVolume("demo", "dora", 1, "v", None, {})
@@ -75,7 +75,7 @@ def test_a_volume_whose_deletion_is_under_way_is_not_available(here: Place) -> N
 
 
 def test_a_volume_of_a_reservation_grows_and_stays(here: Place) -> None:
-    order = Order(str(uuid4()), 1, "demo", "local", "ssd", 1)
+    order = ReservedVolume(str(uuid4()), 1, "demo", "local", "ssd", 1)
     volumes.ensure(here.compute, order, 1)
     volumes.ensure(here.compute, replace(order, size_gb=2), 2)
     (made,) = volumes.of_pools(here.compute, [order.pool])

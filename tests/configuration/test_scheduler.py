@@ -14,7 +14,7 @@ from climate.compute.scheduler.distributed.host_filters import HOST_FILTERS
 from climate.compute.scheduler.filtering.scheduler import select
 from climate.compute.scheduler.filters import FILTERS
 from climate.compute.scheduler.filters.capacity import CORE
-from climate.compute.scheduler.filters.mandatory import STANDING
+from climate.compute.scheduler.filters.mandatory import MANDATORY_FILTERS
 from climate.compute.scheduler.scheduler_parts import Cost, Options, Rules
 from climate.compute.scheduler.weighers import WEIGHERS
 from climate.configuration.scheduler import BUNDLED, chosen
@@ -52,7 +52,7 @@ def test_without_settings_it_is_the_filter_scheduler_with_its_defaults() -> None
 def test_each_scheduler_is_chosen_by_its_name(name: str, schedule: Any) -> None:
     made = build(settings(scheduler=name, database_url=NOWHERE)).compute
     assert made.schedule is schedule
-    assert made.rules.filters == (FILTERS if name == "filter" else STANDING)
+    assert made.rules.filters == (FILTERS if name == "filter" else MANDATORY_FILTERS)
 
 
 def test_each_bundled_part_is_installed() -> None:

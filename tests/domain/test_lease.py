@@ -62,7 +62,7 @@ def _moves(known: Lease) -> Iterator[Move]:
         if event.status is IN_PROGRESS:
             yield lambda held, now, e=event: event_transitions.finish(held, e.id, now)  # type: ignore[misc]
             yield lambda held, now, e=event: event_transitions.fail(held, e.id, now, "broken")  # type: ignore[misc]
-            yield lambda held, now, e=event: event_transitions.fall_short(held, e.id, now, "flaky", 0)  # type: ignore[misc]
+            yield lambda held, now, e=event: event_transitions.retry_or_fail(held, e.id, now, "flaky", 0)  # type: ignore[misc]
             yield lambda held, now, e=event: _passed_over(held, e.id, now)  # type: ignore[misc]
 
 
@@ -104,7 +104,7 @@ def _claim(held: Lease, event_id: object, now: datetime) -> Fact | None:
 def _passed_over(held: Lease, event_id: object, now: datetime) -> Fact | None:
     event = next(e for e in held.events if e.id == event_id)
     why = event_transitions.verdict(held, event, now)
-    return None if why is event_transitions.Verdict.RUN else event_transitions.pass_over(held, event.id, why, now)
+    return None if why is event_transitions.Verdict.RUN else event_transitions.skip_or_miss(held, event.id, why, now)
 
 
 def _steps(known: Lease) -> Iterator[tuple[Fact, ...]]:

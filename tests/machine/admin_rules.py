@@ -36,7 +36,7 @@ class Admins:
         force=st.booleans(),
     )
     def move_hosts(self, hosts: list[int], to: Pool, force: bool) -> None:
-        order = pool_moves.Order([str(number) for number in hosts], to, force=force)
+        order = pool_moves.RequestedMove([str(number) for number in hosts], to, force=force)
         self._perhaps(lambda: pool_moves.move(self.site.climate, ADMIN, order))
 
     @rule(
@@ -49,7 +49,7 @@ class Admins:
     def work_on(self, host: int, start: int, length: int | None, force: bool, moved: bool) -> None:
         begin = self.site.clock.time + timedelta(minutes=start)
         end = None if length is None else begin + timedelta(minutes=length)
-        order = maintenance.Order(str(host), begin, end, "new fans", force, move_servers=moved)
+        order = maintenance.WindowRequest(str(host), begin, end, "new fans", force, move_servers=moved)
         self._perhaps(lambda: maintenance.plan(self.site.climate, ADMIN, order))
 
     @rule(moved=st.sampled_from([True, True, False, None]))
@@ -78,7 +78,9 @@ class Admins:
     @rule(lease=known, to=st.none() | NUMBERS, force=st.booleans())
     def give_another_host(self, lease: Lease, to: int | None, force: bool) -> None:
         for number in self.site.get(lease).reservations[0].hosts[:1]:
-            order = host_replacement.Order(str(number), lease.id, to=None if to is None else str(to), force=force)
+            order = host_replacement.ReplacementRequest(
+                str(number), lease.id, to=None if to is None else str(to), force=force
+            )
             self._perhaps(lambda order=order: host_replacement.reallocate(self.site.climate, ADMIN, order))  # type: ignore[misc]
 
     @rule(host=NUMBERS, on=st.booleans())

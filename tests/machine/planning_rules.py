@@ -14,7 +14,7 @@ from climate.domain.period import Period
 from climate.domain.planning.preemption import is_preemptible
 from climate.domain.planning.series import Make
 from climate.domain.planning.waiting_list import Wait
-from climate.service.leases.leases import Order
+from climate.service.leases.leases import LeaseRequest
 from climate.service.series import change, create
 from climate.service.series.change import SeriesChanges
 from climate.service.series.create import SeriesOrder
@@ -54,7 +54,7 @@ class Planners(Users):
         end = begin + timedelta(minutes=length)
         free = self._free(begin, end + self._after(wanted, cleaned=True), wanted["hypervisor_properties"])
         wait = Wait(None if until is None else self._now() + timedelta(minutes=until))
-        order = Order("waits", begin, end, None, [{**wanted, "preemptible": spare}])
+        order = LeaseRequest("waits", begin, end, None, [{**wanted, "preemptible": spare}])
         try:
             lease = self._or_nothing(lambda: entries.create(self.site.climate, MEMBER, order, wait))
         except ClimateError:
@@ -99,7 +99,9 @@ class Planners(Users):
         periods = [self._hour(begin, hour, length) for hour in range(count)]
         free = [self._free_in(one, wanted) for one in periods]
         by_then = [self._free_in(one, wanted, by_then=True) for one in periods]
-        order = SeriesOrder(Order("s", begin, periods[0].end, None, [wanted]), f"{HOURLY};COUNT={count}", "UTC", make)
+        order = SeriesOrder(
+            LeaseRequest("s", begin, periods[0].end, None, [wanted]), f"{HOURLY};COUNT={count}", "UTC", make
+        )
         try:
             outcome = self._or_nothing(lambda: create.create(self.site.climate, MEMBER, order))
         except OccurrencesClash:

@@ -13,7 +13,7 @@ from climate.domain.lease import Lease
 from climate.domain.period import Period
 from climate.domain.status import HoldState
 from climate.service.leases import leases
-from climate.service.leases.leases import Order
+from climate.service.leases.leases import LeaseRequest
 from climate.service.leases.update import Changes
 from tests.conftest import MEMBER
 from tests.machine.invariants import count
@@ -50,7 +50,7 @@ class Addresses(Machine):
         wanted = addresses_wanted(amount, grace_period=grace)
         try:
             lease = self._or_nothing(
-                lambda: leases.create(self.climate, MEMBER, Order("a", begin, period.end, None, [wanted]))
+                lambda: leases.create(self.climate, MEMBER, LeaseRequest("a", begin, period.end, None, [wanted]))
             )
         except NotEnoughAddresses:
             assert free < amount, "refused although enough were free"

@@ -26,7 +26,7 @@ from climate.domain.period import Period
 from climate.domain.status import HoldState, LeaseStatus
 from climate.service.events import event_dispatch, events
 from climate.service.leases import confirmation, lease_servers, leases, update
-from climate.service.leases.leases import Order
+from climate.service.leases.leases import LeaseRequest
 from climate.service.leases.update import Changes
 from tests.conftest import ADMIN, MEMBER
 from tests.machine.invariants import at_any_moment, when_all_is_quiet
@@ -77,7 +77,9 @@ class Machine(RuleBasedStateMachine):
         named = (AdditionalEvent("remind", begin), AdditionalEvent("remind", middle or period.end))
         try:
             lease = self._or_nothing(
-                lambda: leases.create(self.climate, MEMBER, Order("l", begin, period.end, middle, [wanted], named))
+                lambda: leases.create(
+                    self.climate, MEMBER, LeaseRequest("l", begin, period.end, middle, [wanted], named)
+                )
             )
         except NotEnoughHosts:
             assert free < least, "refused although enough were free"
@@ -89,7 +91,7 @@ class Machine(RuleBasedStateMachine):
     def hold_hosts(self, start: int, least: int, seconds: int) -> object:
         begin = self._now() + timedelta(minutes=start)
         wanted = {"resource_type": "physical:host", "min": least, "max": least}
-        order = Order("h", begin, begin + timedelta(minutes=30), None, [wanted], hold=timedelta(seconds=seconds))
+        order = LeaseRequest("h", begin, begin + timedelta(minutes=30), None, [wanted], hold=timedelta(seconds=seconds))
         try:
             lease = self._or_nothing(lambda: leases.create(self.climate, MEMBER, order))
         except ClimateError:

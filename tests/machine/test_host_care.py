@@ -24,7 +24,7 @@ from climate.service.host_operations import cleaning, failures, maintenance, rec
 from climate.service.hosts import reconcile
 from climate.service.journal import check
 from climate.service.leases import healing, host_replacement, leases
-from climate.service.leases.leases import Order
+from climate.service.leases.leases import LeaseRequest
 from climate.store.engine import connect
 from climate.store.hosts import pool_membership
 from climate.store.hosts.maintenance import Window, WindowFilter
@@ -77,7 +77,7 @@ class Care(RuleBasedStateMachine):
     def ask_for_hosts(self, start: int, length: int, count: int, on_end: str) -> object:
         begin = self._now() + timedelta(minutes=start)
         wanted = {"resource_type": "physical:host", "min": count, "max": count, "on_end": on_end}
-        order = Order("l", begin, begin + timedelta(minutes=length), None, [wanted])
+        order = LeaseRequest("l", begin, begin + timedelta(minutes=length), None, [wanted])
         try:
             return leases.create(self.climate, MEMBER, order).id
         except ClimateError:
@@ -112,7 +112,7 @@ class Care(RuleBasedStateMachine):
         begin = self._now() + timedelta(minutes=start)
         end = begin + timedelta(minutes=length) if length else None
         try:
-            order = maintenance.Order(str(host), begin, end, "work", force)
+            order = maintenance.WindowRequest(str(host), begin, end, "work", force)
             return maintenance.plan(self.climate, ADMIN, order).window.id
         except ClimateError:
             return NOBODY
@@ -150,7 +150,7 @@ class Care(RuleBasedStateMachine):
 
     @rule(lease=known, host=NUMBERS, to=st.none() | NUMBERS, force=st.booleans())
     def reallocate(self, lease: object, host: int, to: int | None, force: bool) -> None:
-        order = host_replacement.Order(str(host), lease, None, to and str(to), force)  # type: ignore[arg-type]
+        order = host_replacement.ReplacementRequest(str(host), lease, None, to and str(to), force)  # type: ignore[arg-type]
         self._try(lambda: host_replacement.reallocate(self.climate, ADMIN, order))
 
     @rule(minutes=st.sampled_from([1, 5, 30]))

@@ -10,7 +10,7 @@ import pytest
 from climate.compute.models.server import ACTIVE, DELETE, ERROR, STOP, Server
 from climate.compute.servers import actions
 from climate.service.leases import leases
-from climate.service.leases.leases import Order
+from climate.service.leases.leases import LeaseRequest
 from climate.store.engine import connect
 from tests.compute.cloud_factory import TINY
 from tests.conftest import MEMBER
@@ -32,7 +32,7 @@ def world(make_database: Callable[..., str], engine_template: str, tmp_path: Pat
         "hypervisor_properties": json.dumps(["==", "$hypervisor_hostname", SUM]),
     }
     start = found.clock.time
-    lease = leases.create(found.climate, MEMBER, Order("l", start, start + timedelta(hours=1), None, [wanted]))
+    lease = leases.create(found.climate, MEMBER, LeaseRequest("l", start, start + timedelta(hours=1), None, [wanted]))
     found.run_events()
     hints = {"reservation": str(lease.reservations[0].id)}
     made = found.here.boot(TINY, project_id="project", user_id="user", hints=hints, count=COUNT)

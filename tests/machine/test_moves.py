@@ -38,7 +38,7 @@ from climate.domain.status import LeaseStatus
 from climate.service.events import event_dispatch, events
 from climate.service.journal import check
 from climate.service.leases import leases
-from climate.service.leases.leases import Order
+from climate.service.leases.leases import LeaseRequest
 from climate.service.leases.update import Changes, update
 from climate.store.engine import connect
 from climate.store.leases import leases as lease_rows
@@ -119,7 +119,7 @@ class Moves(RuleBasedStateMachine):
         begin = self.world.clock.time + timedelta(minutes=start)
         part = {"resource_type": "physical:host", "min": least, "max": least}
         wanted = [*([part] if least else []), *([storage_wanted(size, on_end="delete")] if size else [])]
-        order = Order("l", begin, begin + timedelta(minutes=length), None, wanted)
+        order = LeaseRequest("l", begin, begin + timedelta(minutes=length), None, wanted)
         with suppress(ClimateError):
             self.leases.append(leases.create(self.world.climate, MEMBER, order).id)
             self.world.run_events()

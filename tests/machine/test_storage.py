@@ -17,7 +17,7 @@ from climate.domain.period import Period
 from climate.domain.status import HoldState
 from climate.service import kept_volumes, storage_pools
 from climate.service.leases import leases
-from climate.service.leases.leases import Order
+from climate.service.leases.leases import LeaseRequest
 from climate.service.leases.update import Changes
 from tests.conftest import ADMIN, MEMBER
 from tests.machine.test_engine import MINUTES, Machine, _look
@@ -165,7 +165,7 @@ class Storage(Machine):
         return Period(begin, begin + timedelta(minutes=length))
 
     def _ask(self, period: Period, *wanted: dict[str, Any]) -> Lease:
-        order = Order("s", period.start, period.end, None, list(wanted))
+        order = LeaseRequest("s", period.start, period.end, None, list(wanted))
         return self._or_nothing(lambda: leases.create(self.climate, MEMBER, order))
 
     def _fits(self, wanted: dict[str, Any], period: Period) -> bool:

@@ -106,7 +106,7 @@ class Sublets(Care):
             return
         for r in lease.reservations:
             own = [host for host in r.hosts if there[host].pool is Pool.LENT and there[host].reservation_id == r.id]
-            count = len(own) + r.missing + sublease.away(r.sublets)
+            count = len(own) + r.missing + sublease.count_taken(r.sublets)
             assert count == r.spec["min"] or (r.sublets and count > r.spec["min"]), (r, own)
 
     def _come_to_rest(self) -> None:

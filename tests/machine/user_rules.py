@@ -14,7 +14,7 @@ from climate.domain.lease import Lease
 from climate.domain.period import Period
 from climate.domain.planning.preemption import is_preemptible
 from climate.service.leases import leases, update
-from climate.service.leases.leases import Order
+from climate.service.leases.leases import LeaseRequest
 from climate.service.leases.update import Changes
 from tests.conftest import MEMBER
 from tests.machine.deployment import Site
@@ -141,7 +141,7 @@ class Users:
 
     def _order(self, name: str, period: Period, wanted: Mapping[str, Any], used: bool) -> Lease:
         """A lease; with `used` also its start, where that is now, and servers of its owner."""
-        lease = leases.create(self.site.climate, MEMBER, Order(name, period.start, period.end, None, [wanted]))
+        lease = leases.create(self.site.climate, MEMBER, LeaseRequest(name, period.start, period.end, None, [wanted]))
         if used:
             self.site.run_all()
             self._boot(lease)

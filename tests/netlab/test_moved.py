@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from climate.compute.linux import processes
-from climate.compute.virt.live_migrator import Limits, LiveMigrator, Order
+from climate.compute.virt.live_migrator import Limits, LiveMigrator, MigrationCommand
 from climate.compute.virt.qemu.driver import QemuDriver
 from climate.compute.virt.qemu.migration_ports import PortRange
 from tests.netlab.guests import packets_from, wire
@@ -52,7 +52,7 @@ def moved(
     arrangement = migrator(there.driver).receive(
         there.guest, {**migrator(one.driver).offer(one.guest), **(offered or {})}
     )
-    sent = migrator(one.driver).send(one.guest, arrangement, LIMITS, lambda progress: Order.GO_ON)
+    sent = migrator(one.driver).send(one.guest, arrangement, LIMITS, lambda progress: MigrationCommand.GO_ON)
     migrator(there.driver).keep(there.guest, sent)
     migrator(one.driver).clear(one.guest, arrangement)
     if host != one.host:

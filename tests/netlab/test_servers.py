@@ -98,7 +98,7 @@ def test_the_client_goes_on_through_a_pause_and_a_restart_of_the_service(site: S
     kind = "process" if "servers" in str(site.driver.homes.folder) else "container"  # type: ignore[attr-defined]
     site.driver = MAKERS[kind](tmp_path)
     site.driver.run(one.guest)
-    site.driver.tidy()
+    site.driver.clean_up()
     assert client(site, one) == first
     assert one.answers()
 

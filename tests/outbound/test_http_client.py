@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from climate.outbound import http_client
-from climate.outbound.http_client import MOST_BYTES, CourierError, PostRequest, Receipt
+from climate.outbound.http_client import MOST_BYTES, DeliveryError, PostRequest, Receipt
 from tests.webhook_receiver import Exchange, Receiver, receiving
 
 SECRET = "kept-out-of-sight"
@@ -46,7 +46,7 @@ TROUBLE: dict[str, tuple[Callable[[Exchange], None], str]] = {
 def test_trouble_ends_in_time_and_is_reported_without_what_was_said(receiver: Receiver, name: str) -> None:
     receiver.answer, told = TROUBLE[name]
     seconds = 0.3 if "0.3" in told else 30.0
-    with pytest.raises(CourierError, match=told) as raised:
+    with pytest.raises(DeliveryError, match=told) as raised:
         http_client.post(parcel(receiver.url, seconds=seconds))
     assert SECRET not in str(raised.value)
 
@@ -70,15 +70,15 @@ def test_one_that_hangs_does_not_keep_the_others(receiver: Receiver) -> None:
 )
 def test_this_machine_is_not_reached_unless_that_is_allowed(receiver: Receiver, url: str) -> None:
     port = receiver.url.rpartition(":")[2]
-    with pytest.raises(CourierError, match="address is private"):
+    with pytest.raises(DeliveryError, match="address is private"):
         http_client.post(parcel(url.format(port), private=False))
     assert receiver.got == []
 
 
 def test_nobody_listens_or_there_is_no_such_name() -> None:
-    with pytest.raises(CourierError, match="cannot be reached"):
+    with pytest.raises(DeliveryError, match="cannot be reached"):
         http_client.post(parcel("http://127.0.0.1:1"))
-    with pytest.raises(CourierError, match="cannot be reached"):
+    with pytest.raises(DeliveryError, match="cannot be reached"):
         http_client.post(parcel("http://name.invalid", private=False))
 
 

@@ -7,17 +7,17 @@ from pathlib import Path
 import pytest
 
 from climate.outbound import smtp_client
-from climate.outbound.smtp_client import Letter, Security, Sent, send_all
+from climate.outbound.smtp_client import OutgoingMail, Security, Sent, send_all
 from tests.smtp_receiver import PASSWORD, SENDER, USER, receiving, trusting
 
 TO = "demo@example.org"
 
 
-def letter(text: str = "one", recipient: str = TO) -> Letter:
+def letter(text: str = "one", recipient: str = TO) -> OutgoingMail:
     message = EmailMessage()
     message["Subject"], message["From"], message["To"] = text, SENDER, recipient
     message.set_content(text)
-    return Letter(recipient, message)
+    return OutgoingMail(recipient, message)
 
 
 def test_messages_arrive_over_one_connection() -> None:

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from climate.embedded.spawn import Program
-from climate.runner.child import Child, Patience
+from climate.runner.child import Child, RestartPolicy
 from climate.runner.console import Console, Lines
 
-PATIENCE = Patience(short=3, deaths=4, first_deaths=2, window=60, pause=1, longest=3)
+PATIENCE = RestartPolicy(short=3, deaths=4, first_deaths=2, window=60, pause=1, longest=3)
 
 
 def dying(*lives: tuple[float, float], ready: bool = True) -> list[tuple[float | None, bool]]:

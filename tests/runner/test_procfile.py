@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from climate.runner.procfile import ProcfileError, parse
-from climate.runner.stack import Order
+from climate.runner.stack import ProcessSelection
 
 
 def test_lines_become_words_in_their_order() -> None:
@@ -40,6 +40,6 @@ def test_ours_is_a_standard_one() -> None:
 
 def test_cells_process_runs_only_where_cells_are_enabled() -> None:
     procfile, unused = "web: serve\ncells: talk\n", frozenset({"cells"})
-    assert list(Order(procfile).commands({}, unused)) == ["web"]
-    assert list(Order(procfile).commands({})) == ["web", "cells"]
-    assert list(Order(procfile, ("cells",)).commands({}, unused)) == ["cells"]
+    assert list(ProcessSelection(procfile).commands({}, unused)) == ["web"]
+    assert list(ProcessSelection(procfile).commands({})) == ["web", "cells"]
+    assert list(ProcessSelection(procfile, ("cells",)).commands({}, unused)) == ["cells"]

@@ -20,7 +20,7 @@ from climate.domain.period import Period
 from climate.service.hosts import inventory
 from climate.service.journal import check
 from climate.service.leases import leases, update
-from climate.service.leases.leases import Order
+from climate.service.leases.leases import LeaseRequest
 from climate.service.leases.update import Changes
 from tests.campaign import length
 from tests.conftest import ADMIN, MEMBER, Clock
@@ -95,7 +95,7 @@ class Play:
 
     def book(self, span: tuple[int, int], spec: dict[str, Any]) -> None:
         period = self.period(span)
-        order = Order("l", period.start, period.end, None, [spec])
+        order = LeaseRequest("l", period.start, period.end, None, [spec])
         fits = Calendar(self.climate).has_room(spec, period) if "amount" in spec else None
         self._judged(fits, lambda: leases.create(self.climate, MEMBER, order))
 

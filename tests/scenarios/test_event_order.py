@@ -12,7 +12,7 @@ from climate.context import Climate
 from climate.domain.status import DONE, ERROR, UNDONE, LeaseStatus
 from climate.service.events import event_dispatch, events
 from climate.service.leases import leases, update
-from climate.service.leases.leases import Order
+from climate.service.leases.leases import LeaseRequest
 from climate.service.leases.update import Changes
 from climate.store.leases.event_claims import CHANNEL
 from tests.conftest import ADMIN, MEMBER, STRANGER, Clock
@@ -45,7 +45,9 @@ def test_a_late_start_says_so_and_does_not_move_the_end(climate: Climate, clock:
 def test_a_start_whose_lease_is_over_is_missed_and_everything_comes_back(
     climate: Climate, clock: Clock, cloud: FakeCloud
 ) -> None:
-    order = Order("l", clock.time, clock.time + timedelta(hours=2), clock.time + timedelta(hours=1), [hosts_wanted()])
+    order = LeaseRequest(
+        "l", clock.time, clock.time + timedelta(hours=2), clock.time + timedelta(hours=1), [hosts_wanted()]
+    )
     lease = leases.create(climate, MEMBER, order)
     clock.forward(hours=5)
     run_due(climate)
@@ -179,7 +181,7 @@ def test_ends_come_before_starts(climate: Climate, clock: Clock) -> None:
 
 def test_projects_take_turns(climate: Climate, clock: Clock) -> None:
     many = [make(climate, clock, start=0.5) for _ in range(6)]
-    order = Order("l", clock.time + timedelta(hours=1), clock.time + timedelta(hours=2), None, [hosts_wanted()])
+    order = LeaseRequest("l", clock.time + timedelta(hours=1), clock.time + timedelta(hours=2), None, [hosts_wanted()])
     one = leases.create(climate, STRANGER, order)
     clock.forward(hours=1)
     event_dispatch.claim_due(climate, "poller", limit=2)
@@ -192,7 +194,7 @@ def test_before_end_comes_in_time_and_only_while_there_is_time(
     climate: Climate, clock: Clock, cloud: FakeCloud
 ) -> None:
     spec = hosts_wanted(1, before_end="snapshot")
-    order = Order("l", clock.time, clock.time + timedelta(hours=2), clock.time + timedelta(hours=1), [spec])
+    order = LeaseRequest("l", clock.time, clock.time + timedelta(hours=2), clock.time + timedelta(hours=1), [spec])
     lease = leases.create(climate, MEMBER, order)
     run_due(climate)
     server = cloud.boot("project", min(cloud.pools()[reservation(lease)]))

@@ -8,7 +8,7 @@ from climate.domain.status import LeaseStatus
 from climate.service.events import event_dispatch, events
 from climate.service.journal import check
 from climate.service.leases import leases
-from climate.service.leases.leases import Order
+from climate.service.leases.leases import LeaseRequest
 from tests.conftest import MEMBER, Clock
 
 TWO_GPU_HOSTS = {
@@ -28,7 +28,7 @@ def run_due(climate: Climate) -> None:
 
 def test_hosts_are_allocated_on_time_and_come_back(climate: Climate, clock: Clock) -> None:
     start = clock.time + timedelta(hours=1)
-    lease = leases.create(climate, MEMBER, Order("l", start, start + timedelta(hours=2), None, [TWO_GPU_HOSTS]))
+    lease = leases.create(climate, MEMBER, LeaseRequest("l", start, start + timedelta(hours=2), None, [TWO_GPU_HOSTS]))
     pool = str(lease.reservations[0].id)
     assert lease.status is LeaseStatus.PENDING
     run_due(climate)

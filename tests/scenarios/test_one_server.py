@@ -11,7 +11,7 @@ from climate.context import Climate
 from climate.domain.errors import Conflict, InvalidInput, NotFound
 from climate.domain.lease import Lease
 from climate.service.leases import lease_servers, leases, update
-from climate.service.leases.leases import Order
+from climate.service.leases.leases import LeaseRequest
 from climate.store.idempotency import Key
 from tests.conftest import MEMBER, Clock
 from tests.service.lease_actions import hosts_wanted, make, reservation, run_due
@@ -20,7 +20,7 @@ from tests.service.lease_actions import hosts_wanted, make, reservation, run_due
 def lease_of(climate: Climate, clock: Clock, server_id: str, key: Key | None = None) -> Lease:
     spec = {"resource_type": "virtual:instance", "resource_id": server_id}
     start = clock.time + timedelta(hours=1)
-    return leases.create(climate, MEMBER, Order("s", start, start + timedelta(hours=1), None, [spec]), key)
+    return leases.create(climate, MEMBER, LeaseRequest("s", start, start + timedelta(hours=1), None, [spec]), key)
 
 
 def test_a_server_is_in_one_lease_at_a_time(climate: Climate, cloud: FakeCloud, clock: Clock) -> None:
@@ -67,7 +67,7 @@ def test_the_history_names_no_machines(climate: Climate, clock: Clock) -> None:
 def test_a_lease_that_is_prolonged_is_imaged_again(climate: Climate, cloud: FakeCloud, clock: Clock) -> None:
     wanted = hosts_wanted(before_end="snapshot")
     end = clock.time + timedelta(hours=2)
-    order = Order("l", None, end, end - timedelta(hours=1), [wanted])
+    order = LeaseRequest("l", None, end, end - timedelta(hours=1), [wanted])
     lease = leases.create(climate, MEMBER, order)
     run_due(climate)
     server_id = cloud.boot("project", next(iter(cloud.pools()[reservation(lease)])))

@@ -13,7 +13,7 @@ from climate.domain.hosts.pools import Pool
 from climate.domain.notifications import Notice
 from climate.service import kept_volumes
 from climate.service.host_operations import failures, maintenance, pool_scaling
-from climate.service.host_operations.maintenance import Order
+from climate.service.host_operations.maintenance import WindowRequest
 from climate.service.hosts import reconcile
 from climate.service.notifications import delivery
 from climate.service.usage import round as usage
@@ -57,7 +57,7 @@ def test_a_host_of_which_the_cloud_knows_nothing_good_is_looked_at(
     cloud.hosts.pop(name)
     assert _reads_hosts(engine, lambda: failures.check(climate))
     with climate.engine.connect() as conn:
-        assert not pool_membership.glance(conn).is_quiet, "it is doubted"
+        assert not pool_membership.list_columns(conn).is_quiet, "it is doubted"
     clock.forward(seconds=climate.settings.failed_after + 1)
     failures.check(climate)
     with climate.engine.connect() as conn:
@@ -76,9 +76,9 @@ def test_a_host_of_which_the_cloud_knows_nothing_good_is_looked_at(
 )
 def test_what_has_to_be_judged_is_not_quiet(climate: Climate, engine: Engine, change: str) -> None:
     with engine.begin() as conn:
-        assert pool_membership.glance(conn).is_quiet
+        assert pool_membership.list_columns(conn).is_quiet
         conn.execute(text(f"UPDATE hosts SET {change} WHERE id = (SELECT min(id) FROM hosts)"))
-        assert not pool_membership.glance(conn).is_quiet
+        assert not pool_membership.list_columns(conn).is_quiet
         conn.rollback()
 
 
@@ -153,7 +153,7 @@ def test_a_window_begins_and_ends_in_time(climate: Climate, cloud: FakeCloud, cl
     name = min(cloud.pools()["freepool"])
     with climate.engine.connect() as conn:
         number = next(place.host for place in pool_membership.listed(conn) if place.name == name)
-    order = Order(str(number), clock.time + timedelta(hours=1), clock.time + timedelta(hours=2), "disks")
+    order = WindowRequest(str(number), clock.time + timedelta(hours=1), clock.time + timedelta(hours=2), "disks")
     maintenance.plan(climate, ADMIN, order)
     assert _due(climate) == QUIET
     clock.forward(hours=1)

@@ -21,7 +21,7 @@ from climate.service.events import event_dispatch, events
 from climate.service.hosts import inventory
 from climate.service.journal import check
 from climate.service.leases import broken_leases, leases, update
-from climate.service.leases.leases import Order
+from climate.service.leases.leases import LeaseRequest
 from climate.service.leases.update import Changes
 from climate.store.idempotency import Key
 from climate.store.leases.due_events import Cursor
@@ -230,7 +230,7 @@ def test_a_deletion_against_the_claim(climate: Climate, clock: Clock) -> None:
 
 
 def test_the_same_key_at_once_makes_one_lease(climate: Climate, clock: Clock) -> None:
-    order = Order("l", clock.time, clock.time + timedelta(hours=1), None, [hosts_wanted(2)])
+    order = LeaseRequest("l", clock.time, clock.time + timedelta(hours=1), None, [hosts_wanted(2)])
     key = Key("k", "f")
     results = at_once(*[lambda: leases.create(climate, MEMBER, order, key)] * 8)
     assert kinds_of(results) <= {Lease, Busy}

@@ -62,7 +62,7 @@ def _count(engine: Engine, query: Any) -> int:
 def test_a_refusal_takes_no_turn_among_those_who_wait(climate: Climate, clock: Clock) -> None:
     make(climate, clock, hosts_wanted(8))
     with climate.engine.begin() as other:
-        locks.hosts_alone(other)
+        locks.lock_host_allocation(other)
         with pytest.raises(NotEnoughHosts, match="1 wanted, 8 match, 0 of them free; it would fit from"):
             make(climate, clock)
 

@@ -15,7 +15,7 @@ from climate.domain.errors import NotEnoughHosts
 from climate.service.events import event_dispatch, events
 from climate.service.hosts import inventory
 from climate.service.leases import lease_pools, leases
-from climate.service.leases.leases import Order
+from climate.service.leases.leases import LeaseRequest
 from climate.store.leases.leases import Listing
 from tests.api.compute.api_clients import World, world
 from tests.conftest import ADMIN, MEMBER, Clock
@@ -29,9 +29,9 @@ def there(cloud_database: str, tmp_path: Path) -> Iterator[World]:
         yield found
 
 
-def tomorrow() -> Order:
+def tomorrow() -> LeaseRequest:
     start = datetime.now(UTC).replace(microsecond=0) + timedelta(days=1)
-    return Order("l", start, start + timedelta(hours=1), None, [hosts_wanted()])
+    return LeaseRequest("l", start, start + timedelta(hours=1), None, [hosts_wanted()])
 
 
 @contextmanager

@@ -17,7 +17,7 @@ from climate.service.events import event_dispatch, events
 from climate.service.journal import check as replay
 from climate.service.lease_tree import leases as tree_leases
 from climate.service.leases import leases
-from climate.service.leases.leases import Order
+from climate.service.leases.leases import LeaseRequest
 from climate.store.engine import database_time
 from climate.store.leases.leases import Listing
 from tests.conftest import ADMIN, MEMBER
@@ -73,11 +73,11 @@ class Deployments:
         with self.parent.engine.connect() as conn:
             return self.clock(conn).replace(microsecond=0)
 
-    def order(self, *wanted: dict[str, Any], start: float | None = 1, hours: float = 2) -> Order:
+    def order(self, *wanted: dict[str, Any], start: float | None = 1, hours: float = 2) -> LeaseRequest:
         """A lease `start` hours from now; None: at once."""
         begin = self.now() + timedelta(hours=start or 0)
         end = begin + timedelta(hours=hours)
-        return Order("l", None if start is None else begin, end, None, wanted)
+        return LeaseRequest("l", None if start is None else begin, end, None, wanted)
 
     def make(self, *wanted: dict[str, Any], **when: Any) -> Lease:
         return tree_leases.create(self.parent, MEMBER, self.order(*wanted, **when))

@@ -13,7 +13,7 @@ from climate.domain.lease import Lease
 from climate.domain.status import EventKind
 from climate.service.events import event_dispatch, events
 from climate.service.leases import leases
-from climate.service.leases.leases import Order
+from climate.service.leases.leases import LeaseRequest
 from climate.store.leases import event_claims as claims
 from climate.store.leases.event_claims import Limits, Message
 from tests.conftest import ADMIN, MEMBER, Clock
@@ -30,7 +30,7 @@ def hosts_wanted(least: int = 1, most: int | None = None, **more: Any) -> dict[s
 def make(climate: Climate, clock: Clock, *wanted: dict[str, Any], start: float = 1, hours: float = 2) -> Lease:
     """A lease of the member's, `start` hours from now."""
     begin = clock.time + timedelta(hours=start)
-    order = Order("l", begin, begin + timedelta(hours=hours), None, wanted or [hosts_wanted()])
+    order = LeaseRequest("l", begin, begin + timedelta(hours=hours), None, wanted or [hosts_wanted()])
     return leases.create(climate, MEMBER, order)
 
 

@@ -25,7 +25,7 @@ from climate.service.events import event_dispatch, events
 from climate.service.host_operations import failures, maintenance, pool_moves, pools
 from climate.service.hosts import inventory, reservable
 from climate.service.leases import healing, host_replacement, leases, update
-from climate.service.leases.leases import Order
+from climate.service.leases.leases import LeaseRequest
 from climate.service.leases.update import Changes
 from climate.service.power import power
 from climate.service.power.power import ManualRequest, Wiring
@@ -138,7 +138,7 @@ class Load:
                 self._count(self.refused, act)
             except DBAPIError as error:
                 self._count(self.refused, act)
-                if not db_errors.passing(error):
+                if not db_errors.is_transient(error):
                     self.errors.append(error)
             except BaseException as error:
                 self.errors.append(error)
@@ -173,7 +173,7 @@ def _reservation(chance: Random) -> dict[str, Any]:
 def _create(load: Load, chance: Random) -> None:
     start = load.clock.now() + timedelta(minutes=chance.choice([0, 0, 1, 3, 10]))
     wanted = [_reservation(chance) for _ in range(chance.choice([1, 1, 2, 3]))]
-    order = Order("l", start, start + timedelta(minutes=chance.choice([2, 4, 8])), None, wanted)
+    order = LeaseRequest("l", start, start + timedelta(minutes=chance.choice([2, 4, 8])), None, wanted)
     leases.create(load.climate, MEMBER, order)
 
 
@@ -181,7 +181,7 @@ def _create_preemptible(load: Load, chance: Random) -> None:
     """Take what is free, now or a little later, for longer than others."""
     start = load.clock.now() + timedelta(minutes=chance.choice([0, 0, 2]))
     wanted = {"resource_type": "physical:host", "min": 1, "max": chance.randint(1, HOSTS), "preemptible": True}
-    leases.create(load.climate, MEMBER, Order("p", start, start + timedelta(minutes=20), None, [wanted]))
+    leases.create(load.climate, MEMBER, LeaseRequest("p", start, start + timedelta(minutes=20), None, [wanted]))
 
 
 def _preempt(load: Load, chance: Random) -> None:
@@ -216,7 +216,7 @@ OFTEN = f"FREQ=DAILY;BYHOUR={','.join(map(str, range(24)))};BYMINUTE={','.join(m
 def _create_series(load: Load, chance: Random) -> None:
     start = load.clock.now() + timedelta(minutes=chance.choice([1, 3, 10]))
     wanted = [_reservation(chance) for _ in range(chance.choice([1, 1, 2]))]
-    order = Order("s", start, start + timedelta(minutes=chance.choice([2, 8])), None, wanted)
+    order = LeaseRequest("s", start, start + timedelta(minutes=chance.choice([2, 8])), None, wanted)
     series.create(load.climate, MEMBER, SeriesOrder(order, OFTEN, "UTC", chance.choice(list(Make))))
 
 
@@ -253,14 +253,14 @@ def _numbers(load: Load, chance: Random, most: int = 4) -> list[str]:
 
 def _move(load: Load, chance: Random) -> None:
     to = chance.choice([Pool.RESERVATION] * 3 + [Pool.MULTI_TENANT, Pool.FAILED])
-    order = pool_moves.Order(_numbers(load, chance), to, force=chance.random() < 0.7)
+    order = pool_moves.RequestedMove(_numbers(load, chance), to, force=chance.random() < 0.7)
     pool_moves.move(load.climate, ADMIN, order)
 
 
 def _plan_windows(load: Load, chance: Random) -> None:
     start = load.clock.now() + timedelta(seconds=chance.choice([1, 30, 120]))
     end = start + timedelta(seconds=chance.choice([30, 120]))
-    orders = [maintenance.Order(one, start, end, "new fans", force=True) for one in _numbers(load, chance, 3)]
+    orders = [maintenance.WindowRequest(one, start, end, "new fans", force=True) for one in _numbers(load, chance, 3)]
     maintenance.plan_all(load.climate, ADMIN, orders)
 
 
@@ -317,7 +317,7 @@ def _reallocate(load: Load, chance: Random) -> None:
     if held:
         lease, host = chance.choice(held)
         to = chance.choice([None, *_numbers(load, chance)])
-        order = host_replacement.Order(str(host), lease.id, to=to, force=chance.random() < 0.5)
+        order = host_replacement.ReplacementRequest(str(host), lease.id, to=to, force=chance.random() < 0.5)
         host_replacement.reallocate(load.climate, ADMIN, order)
 
 

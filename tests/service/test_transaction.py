@@ -7,7 +7,7 @@ from climate.context import Climate
 from climate.domain.errors import Conflict, Unavailable
 from climate.service.transaction import TRIES, allocate, run
 from climate.store import locks
-from climate.store.allocation.hosts import TryPatiently
+from climate.store.allocation.hosts import MustWait
 from climate.store.hosts import hosts
 from climate.store.locks import HostsInUse
 
@@ -100,7 +100,7 @@ def test_an_allocation_that_cannot_outlast_its_rivals_waits_for_them(climate: Cl
     def crowded(conn: Connection, patient: bool) -> bool:
         tries.append(patient)
         if not patient:
-            raise TryPatiently()
+            raise MustWait()
         return patient
 
     assert allocate(climate, crowded)

@@ -10,7 +10,7 @@ from climate.domain.facts import HostEnrolled
 from climate.domain.hosts.shared_capacity import Size
 from climate.service.hosts import inventory
 from climate.service.leases import leases
-from climate.service.leases.leases import Order
+from climate.service.leases.leases import LeaseRequest
 from climate.store import blazar_import
 from tests.conftest import ADMIN, MEMBER, Clock
 
@@ -41,7 +41,7 @@ def test_leases_are_known_whatever_became_of_them(climate: Climate, clock: Clock
     wanted = {"resource_type": "physical:host", "min": 1, "max": 1}
     start = clock.time + timedelta(hours=1)
     made = [
-        leases.create(climate, MEMBER, Order(name, start, start + timedelta(hours=1), reservations=[wanted]))
+        leases.create(climate, MEMBER, LeaseRequest(name, start, start + timedelta(hours=1), reservations=[wanted]))
         for name in "ab"
     ]
     leases.delete(climate, MEMBER, made[1].id)
@@ -57,7 +57,7 @@ def test_shares_of_hosts_are_held_with_their_size(climate: Climate, clock: Clock
     size = {"vcpus": 2, "memory_mb": 1024, "disk_gb": 10}
     wanted = {"resource_type": "virtual:instance", "amount": 2, "affinity": True, **size}
     start = clock.time + timedelta(hours=1)
-    order = Order("a", start, start + timedelta(hours=1), reservations=[wanted])
+    order = LeaseRequest("a", start, start + timedelta(hours=1), reservations=[wanted])
     made = leases.create(climate, MEMBER, order)
     with climate.engine.connect() as conn:
         assert blazar_import.host_allocations(conn, range(1, 9)) == [

@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import Connection, text
 
 from climate.domain.hosts.requirements import ANYTHING
-from climate.domain.hosts.shared_capacity import Order, Size
+from climate.domain.hosts.shared_capacity import Size, SlotRequest
 from climate.domain.period import Period
 from climate.store.allocation import shared_capacity
 from climate.store.allocation.shared_capacity import CapacityRequest
@@ -63,7 +63,7 @@ def conn(make_database: Callable[..., str], engine_template: str) -> Iterator[Co
 
 def wanted(amount: int, start: float, hours: float, **more: Any) -> CapacityRequest:
     window = Period(ZERO + timedelta(hours=start), ZERO + timedelta(hours=start + hours))
-    return CapacityRequest(ANYTHING, window, Order(Size(1, 512, 5), amount, **more))
+    return CapacityRequest(ANYTHING, window, SlotRequest(Size(1, 512, 5), amount, **more))
 
 
 def read(conn: Connection, act: Callable[[], object]) -> tuple[int, int]:

@@ -25,7 +25,7 @@ from climate.domain.status import EventKind, EventStatus
 from climate.service import housekeeping, process_health
 from climate.service.events import event_dispatch
 from climate.service.leases import leases
-from climate.service.leases.leases import Order
+from climate.service.leases.leases import LeaseRequest
 from climate.settings import Settings
 from climate.store import heartbeats
 from climate.store.leases import event_claims as claims
@@ -381,17 +381,17 @@ def test_what_is_due_is_claimed_by_a_beat_that_finds_it(idle: Poller) -> None:
     climate = idle.deployment.climate
     idle._run_steps()
     end = datetime.now(UTC) + timedelta(hours=1)
-    lease = leases.create(climate, MEMBER, Order("l", None, end, None, [hosts_wanted()]))
+    lease = leases.create(climate, MEMBER, LeaseRequest("l", None, end, None, [hosts_wanted()]))
     with suppress(*BROKER_IS_AWAY):
         idle._run_steps()
     assert leases.get(climate, MEMBER, lease.id).event(EventKind.START).status is EventStatus.IN_PROGRESS
-    assert not event_dispatch.rest(climate).is_quiet, "an event that is claimed is not left alone"
+    assert not event_dispatch.pending_work(climate).is_quiet, "an event that is claimed is not left alone"
 
 
 def test_poller_logs_a_full_disk_and_claims_when_there_is_space(idle: Poller) -> None:
     climate = idle.deployment.climate
     end = datetime.now(UTC) + timedelta(hours=1)
-    lease = leases.create(climate, MEMBER, Order("l", None, end, None, [hosts_wanted()]))
+    lease = leases.create(climate, MEMBER, LeaseRequest("l", None, end, None, [hosts_wanted()]))
     with full(climate.engine, "claims"), capture_logs() as seen:
         idle.beat()
         idle.beat()
@@ -405,7 +405,7 @@ def test_a_poller_that_has_filled_a_queue_has_caught_up(idle: Poller) -> None:
     idle.deployment = replace(idle.deployment, climate=climate)
     end = datetime.now(UTC) + timedelta(hours=1)
     for _ in range(2):
-        leases.create(climate, MEMBER, Order("l", None, end, None, [hosts_wanted()]))
+        leases.create(climate, MEMBER, LeaseRequest("l", None, end, None, [hosts_wanted()]))
     with suppress(*BROKER_IS_AWAY):
         idle._run_steps()
     assert idle.cursor.full
@@ -422,10 +422,10 @@ def test_a_quiet_deployment_has_no_full_queues(idle: Poller) -> None:
 def test_a_poller_at_rest_wakes_for_what_is_due_before_it_would_look(idle: Poller) -> None:
     climate = idle.deployment.climate
     start = datetime.now(UTC) + timedelta(hours=1)
-    leases.create(climate, MEMBER, Order("l", start, start + timedelta(hours=1), None, [hosts_wanted()]))
-    rest = event_dispatch.rest(climate)
+    leases.create(climate, MEMBER, LeaseRequest("l", start, start + timedelta(hours=1), None, [hosts_wanted()]))
+    rest = event_dispatch.pending_work(climate)
     assert rest.is_quiet
     assert rest.wait is not None
     assert timedelta(minutes=30) < rest.wait <= timedelta(hours=1)
-    later = event_dispatch.rest(replace(climate, now=lambda conn: start))
+    later = event_dispatch.pending_work(replace(climate, now=lambda conn: start))
     assert (later.is_quiet, later.wait) == (False, timedelta(hours=1))

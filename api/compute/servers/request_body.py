@@ -17,7 +17,7 @@ from climate.compute.models.security_group import DEFAULT
 from climate.compute.network.operations import security_groups
 from climate.compute.projects import flavors, keypairs
 from climate.compute.reservations import pools
-from climate.compute.zones.builds.orders import Order
+from climate.compute.zones.builds.orders import ServerOrder
 from climate.domain.errors import Forbidden, InvalidInput
 from climate.domain.lease import Lease
 from climate.service.leases import lease_servers as leased_boot
@@ -33,7 +33,7 @@ class ServerRequest:
     reservations: tuple[str, ...]
     build_id_only: bool
     """Return the id of the request instead of a server."""
-    order: Order | None
+    order: ServerOrder | None
     """Build request of a parent zone on an offer of this zone; None: the scheduler chooses."""
     reservation_id: str | None
     """Reservation id that the client chose for the build."""

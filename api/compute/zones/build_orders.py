@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from api.request_context import caller, deployment
 from api.schema.body import Values
 from climate.compute.servers.create import new_build_id
-from climate.compute.zones.builds.orders import Order
+from climate.compute.zones.builds.orders import ServerOrder
 from climate.domain.errors import Forbidden, InvalidInput
 
 BLOBS = ("blob", "zone_blob")
@@ -32,10 +32,10 @@ def check(server: Values, count: int, *, on_offer: bool, of_build: bool) -> None
         raise InvalidInput("reservation_id is only for POST /zones/boot and for servers on an offer")
 
 
-def read(server: Values, name: str) -> Order:
+def read(server: Values, name: str) -> ServerOrder:
     """Return the build request of a parent zone."""
     build = server.get("zone_build") or {}
-    return Order(
+    return ServerOrder(
         name,
         next(server[key] for key in BLOBS if server[key] is not None),
         server.get("reservation_id") or new_build_id(deployment().compute),

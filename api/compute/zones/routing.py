@@ -92,7 +92,7 @@ def headers() -> dict[str, str]:
 
 def passed_on(answer: ChildAnswer) -> Response:
     """Return a child's answer with its status, and with links to this zone."""
-    response = Response() if answer.body is None else jsonify(urls.own(answer.body))
+    response = Response() if answer.body is None else jsonify(urls.rewrite_links(answer.body))
     response.status_code = answer.status
     if location := urls.url(answer.headers.get("location", "")):
         response.headers["Location"] = location

@@ -12,14 +12,14 @@ ROOTS = ("/compute/", "/image/")
 Body = dict[str, object]
 
 
-def own(body: Any) -> Any:
+def rewrite_links(body: Any) -> Any:
     """Return a child's answer with the public URL of this zone in its links; links without equivalent are left out."""
     if isinstance(body, list):
-        return [own(entry) for entry in body]
+        return [rewrite_links(entry) for entry in body]
     if not isinstance(body, dict):
         return body
     return {
-        key: _links(value) if key == "links" else own(value) if isinstance(value, (dict, list)) else value
+        key: _links(value) if key == "links" else rewrite_links(value) if isinstance(value, (dict, list)) else value
         for key, value in body.items()
     }
 
@@ -27,7 +27,7 @@ def own(body: Any) -> Any:
 def listed(server: Body) -> Body:
     """Return a child's server for a list, with links even if its zone does not answer."""
     links = view.links(f"servers/{server['id']}")
-    return {"links": links, **own(server)}
+    return {"links": links, **rewrite_links(server)}
 
 
 def url(there: str) -> str:
@@ -41,6 +41,6 @@ def url(there: str) -> str:
 
 def _links(links: object) -> object:
     if not isinstance(links, list):
-        return own(links)
+        return rewrite_links(links)
     led = [{**link, "href": url(str(link.get("href")))} for link in links if isinstance(link, Mapping)]
     return [link for link in led if link["href"]]

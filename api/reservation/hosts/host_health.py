@@ -13,7 +13,7 @@ from climate.domain.hosts.pools import HostPlace, Pool
 from climate.service.host_operations import failures
 from climate.service.host_operations.failures import LONGEST_REASON, Report
 from climate.service.leases import host_replacement
-from climate.service.leases.host_replacement import Order
+from climate.service.leases.host_replacement import ReplacementRequest
 
 blueprint = Blueprint("health", __name__, url_prefix=PREFIX, description="Health of hosts.")
 
@@ -146,7 +146,7 @@ def heal_host(host_id: str, query: Read) -> ResponseReturnValue:
 )
 def reallocate_host(host_id: str, query: Read, body: Read) -> ResponseReturnValue:
     """Give a lease another host instead of this one."""
-    order = Order(host_id, body.get("lease_id"), body.get("reservation_id"), body["to"], body["force"])
+    order = ReplacementRequest(host_id, body.get("lease_id"), body.get("reservation_id"), body["to"], body["force"])
     done = host_replacement.reallocate(climate(), caller(), order, dry_run=query["dry_run"])
     details = {"lease_id": str(done.lease.id), "reservation_id": str(done.reservation_id)}
     return {"reallocation": {**details, "from": str(done.host), "to": str(done.to)}}

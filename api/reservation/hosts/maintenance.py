@@ -19,7 +19,7 @@ from api.reservation.unchanged_fields import Update
 from api.reservation.view_decorator import PREFIX, Operation, Read, Strict, serve
 from climate.domain.errors import InvalidInput
 from climate.service.host_operations import maintenance
-from climate.service.host_operations.maintenance import LONGEST_REASON, Changes, Order, Planned
+from climate.service.host_operations.maintenance import LONGEST_REASON, Changes, Planned, WindowRequest
 from climate.service.leases.reallocation import Outcome
 from climate.store.hosts.maintenance import ACTIVE, PLANNED, Window, WindowFilter, WindowState
 
@@ -152,7 +152,7 @@ def plan_maintenance(query: Read, body: Read) -> ResponseReturnValue:
     A dry run answers 200 instead of 201.
     """
     start = None if body.get("start_date") == NOW else body.get("start_date")
-    order = Order(
+    order = WindowRequest(
         body["host_id"], start, body.get("end_date"), body["reason"], body["force"], move_servers=body["move_servers"]
     )
     planned = maintenance.plan(climate(), caller(), order, dry_run=query["dry_run"])

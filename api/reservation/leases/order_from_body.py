@@ -9,14 +9,14 @@ from api.reservation.view_decorator import Read
 from climate.domain.events.event_transitions import AdditionalEvent
 from climate.domain.planning.series import Make
 from climate.domain.sharing.sharing import Sharing
-from climate.service.leases.leases import Order
+from climate.service.leases.leases import LeaseRequest
 from climate.service.series.create import SeriesOrder
 
 
-def order(body: Read) -> Order:
+def order(body: Read) -> LeaseRequest:
     """Return the order of a lease, its reservations in the types of their plugins."""
     seconds = body.get("hold_seconds")
-    return Order(
+    return LeaseRequest(
         name=body["name"],
         start=None if body["start_date"] == NOW else body["start_date"],
         end=body["end_date"],

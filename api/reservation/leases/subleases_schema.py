@@ -7,7 +7,7 @@ from marshmallow import Schema, ValidationError, fields, validate, validates_sch
 from api.reservation.dates import NOW, Moment
 from api.reservation.leases.schema import LeaseOut, name_field
 from api.reservation.view_decorator import Strict
-from climate.domain.hosts.pools import Deadline, OnEnd
+from climate.domain.hosts.pools import DeadlineAction, OnEnd
 from climate.domain.sharing.sharing import ACCOUNT_ID
 from climate.plugin.schema_fields import grace_period
 
@@ -51,7 +51,7 @@ class SubleaseBody(Strict):
     )
     on_end = fields.String(validate=validate.OneOf([str(policy) for policy in OnEnd]))
     grace_period = grace_period()
-    recycle_deadline = fields.String(validate=validate.OneOf([str(policy) for policy in Deadline]))
+    recycle_deadline = fields.String(validate=validate.OneOf([str(policy) for policy in DeadlineAction]))
     before_end = fields.String(metadata={"description": "Action at before_end_lease, as in a reservation."})
 
     @validates_schema(skip_on_field_errors=True)

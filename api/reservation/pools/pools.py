@@ -39,7 +39,7 @@ from climate.service.host_operations.pool_scaling import Explained
 from climate.service.host_operations.pools import Page, Plan, PoolStatus, Resident
 from climate.service.hosts import multi_tenant, reservable
 from climate.service.hosts.inventory import marker_number
-from climate.service.hosts.move_checks import Order
+from climate.service.hosts.move_checks import RequestedMove
 from climate.service.hosts.multi_tenant import UnregisteredHost
 from climate.store.hosts.pools import Promise
 
@@ -106,7 +106,7 @@ def list_pool_hosts(pool_name: str, query: Read) -> ResponseReturnValue:
     result = pools.hosts_of(climate(), caller(), pool, _page(page), servers=query.get("servers"))
     answer = pages.listing("hosts", result, page, _resident_body)
     if pool is Pool.MULTI_TENANT and page.marker is None:
-        others = multi_tenant.strangers(climate(), caller(), servers=query.get("servers", False))
+        others = multi_tenant.list_unregistered(climate(), caller(), servers=query.get("servers", False))
         answer["unregistered"] = None if others is None else [_stranger_body(one) for one in others]
     return answer
 
@@ -151,7 +151,9 @@ def move_hosts(pool_name: str, query: Read, body: Read) -> ResponseReturnValue:
     A dry run is a preview: with `force` it shows the leases that would lose a host.
     """
     source = body["source"]
-    order = Order(body["hosts"], _target(pool_name), body["reason"], body["force"], Pool(source) if source else None)
+    order = RequestedMove(
+        body["hosts"], _target(pool_name), body["reason"], body["force"], Pool(source) if source else None
+    )
     done = pool_moves.move(climate(), caller(), order, dry_run=query["dry_run"])
     return {"moves": [_move_body(one) for one in done]}
 

@@ -12,7 +12,7 @@ from api.reservation.pages import Paged
 from api.reservation.unchanged_fields import Update, differing
 from api.reservation.view_decorator import Strict
 from climate.domain.hosts.pool_scaling import Step
-from climate.domain.hosts.pools import Deadline, OnEnd, OnIdle, Pool
+from climate.domain.hosts.pools import DeadlineAction, OnEnd, OnIdle, Pool
 from climate.service.host_operations import pool_moves, pools
 from climate.service.hosts import reservable as opening
 
@@ -89,7 +89,7 @@ class PoolTerms(Update, Strict):
     grace_period = fields.Integer(
         strict=True, allow_none=True, validate=validate.Range(0, 10**9), metadata={"description": "Seconds."}
     )
-    recycle_deadline = fields.String(allow_none=True, validate=validate.OneOf([str(word) for word in Deadline]))
+    recycle_deadline = fields.String(allow_none=True, validate=validate.OneOf([str(word) for word in DeadlineAction]))
     idle = fields.String(
         allow_none=True,
         validate=validate.OneOf([str(word) for word in OnIdle]),
@@ -207,7 +207,7 @@ class ResidentOut(PlaceOut):
     at_deadline = fields.String(
         required=True,
         allow_none=True,
-        validate=validate.OneOf([str(word) for word in Deadline]),
+        validate=validate.OneOf([str(word) for word in DeadlineAction]),
         metadata={"description": "Action for the servers of a recycling host; null: they may stay."},
     )
 

@@ -18,7 +18,7 @@ from climate.service.host_operations import failures, maintenance, pool_moves, p
 from climate.service.host_operations.pool_moves import BY_HAND, LONGEST_REASON, Moved
 from climate.service.host_operations.pools import Page, PoolStatus, Resident
 from climate.service.hosts import inventory, reservable, timeline
-from climate.service.hosts.move_checks import Order
+from climate.service.hosts.move_checks import RequestedMove
 from climate.service.hosts.timeline import TimelineWindow
 from climate.store.hosts.maintenance import WindowFilter
 from climate.store.journal import fact_codec
@@ -104,7 +104,7 @@ def preview() -> ResponseReturnValue:
     return render_template("move.html", order=order, moved=moved, lost=_lost(moved), refusal="", names=names)
 
 
-def _refused(order: Order, refusal: ClimateError) -> ResponseReturnValue:
+def _refused(order: RequestedMove, refusal: ClimateError) -> ResponseReturnValue:
     page = render_template("move.html", order=order, moved=(), lost=0, refusal=str(refusal), names=AccountNames())
     return page, 409
 
@@ -122,14 +122,14 @@ def move() -> ResponseReturnValue:
     return redirect(BOARD, 303)
 
 
-def _order(*, force: bool) -> Order:
+def _order(*, force: bool) -> RequestedMove:
     hosts = [name[:255] for name in request.form.getlist("hosts") if name]
     if not hosts:
         raise InvalidInput("No host was chosen: tick at least one host, and choose the pool again")
     to = request.form.get("to", "")
     if to not in [str(one) for one in BY_HAND]:
         raise InvalidInput(f"{to[:40]!r} is no pool into which hosts are moved by hand: {', '.join(BY_HAND)} are")
-    return Order(hosts, Pool(to), request.form.get("reason", "").strip()[:LONGEST_REASON], force)
+    return RequestedMove(hosts, Pool(to), request.form.get("reason", "").strip()[:LONGEST_REASON], force)
 
 
 def _lost(moved: Sequence[Moved]) -> int:
@@ -215,7 +215,7 @@ def plan_maintenance(host_id: str) -> ResponseReturnValue:
     """Plan a maintenance window, or with `preview` say which leases it hits."""
     given = request.form
     start, end = (form_fields.moment(given, name) for name in ("start", "end"))
-    order = maintenance.Order(host_id, start, end, _reason(), force=given.get("force") == "1")
+    order = maintenance.WindowRequest(host_id, start, end, _reason(), force=given.get("force") == "1")
     is_trial = given.get("preview") == "1"
     said = "The window would fit" if is_trial else "The maintenance window is planned"
     return _done(host_id, lambda: maintenance.plan(climate(), caller(), order, dry_run=is_trial), said)

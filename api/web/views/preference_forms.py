@@ -4,7 +4,7 @@ from flask import redirect, request
 from flask.typing import ResponseReturnValue
 
 from api.web import preferences
-from api.web.blueprint import ANYBODY, inner, page
+from api.web.blueprint import ANYBODY, page, safe_redirect_path
 
 
 @page("POST", "/theme", ANYBODY)
@@ -20,6 +20,6 @@ def change_zone() -> ResponseReturnValue:
 
 
 def _kept(name: str, value: str) -> ResponseReturnValue:
-    response = redirect(inner(request.form.get("next", "")), 303)
+    response = redirect(safe_redirect_path(request.form.get("next", "")), 303)
     preferences.keep(response, name, value)  # type: ignore[arg-type]
     return response

@@ -17,7 +17,7 @@ from api.web.form_fields import Form
 from climate.domain.errors import ClimateError, InvalidInput
 from climate.domain.planning.series import Make
 from climate.service.availability.question import present
-from climate.service.leases.leases import Order
+from climate.service.leases.leases import LeaseRequest
 from climate.service.series import change, create
 from climate.service.series.create import SeriesOrder
 from climate.store.leases.series import SeriesListing
@@ -81,7 +81,7 @@ def _order(form: Form, name: str, make: Make) -> SeriesOrder:
     searched, repeat = search_fields.read(form, now), repetitions.read(form)
     if repeat is None:
         raise InvalidInput(f"every is missing: expected is one of {', '.join(repetitions.CHOICES)}")
-    order = Order(
+    order = LeaseRequest(
         name=name,
         start=searched.earliest,
         end=searched.earliest + searched.length,

@@ -5,7 +5,7 @@ from flask.typing import ResponseReturnValue
 
 from api.request_context import identity
 from api.web import sessions
-from api.web.blueprint import ANYBODY, HOME, SIGN_IN, SIGNED_IN, inner, page
+from api.web.blueprint import ANYBODY, HOME, SIGN_IN, SIGNED_IN, page, safe_redirect_path
 from climate.domain.errors import InvalidInput, NotAuthenticated, TooManyAttempts
 from climate.identity.authentication import page_sign_in
 
@@ -33,7 +33,7 @@ def sign_in() -> ResponseReturnValue:
     except TooManyAttempts as error:
         return _form(back, name, f"{error}"), 429
     sessions.enter(token, page_sign_in.projects(identity(), token))
-    return redirect(inner(back), 303)
+    return redirect(safe_redirect_path(back), 303)
 
 
 @page("POST", "/sign-out", SIGNED_IN)
@@ -57,4 +57,4 @@ def change_project() -> ResponseReturnValue:
 
 
 def _form(back: str, name: str, problem: str = "") -> str:
-    return render_template("sign_in.html", next=inner(back), name=name[:LONGEST], problem=problem)
+    return render_template("sign_in.html", next=safe_redirect_path(back), name=name[:LONGEST], problem=problem)

@@ -8,7 +8,7 @@ from flask.typing import ResponseReturnValue
 from api.request_context import caller, climate
 from api.reservation.ids import marker_number
 from api.web import form_fields
-from api.web.blueprint import HOME, PREFIX, inner, page
+from api.web.blueprint import HOME, PREFIX, page, safe_redirect_path
 from climate.domain.errors import InvalidInput, NotFound
 from climate.service.admission import limits
 from climate.service.notifications import delivery
@@ -79,7 +79,7 @@ def resend(notice_id: str) -> ResponseReturnValue:
     number = whole_number(notice_id)
     if number is None:
         raise NotFound(f"There is no notice {notice_id[:80]!r}.")
-    back = inner(request.form.get("next", ""))
+    back = safe_redirect_path(request.form.get("next", ""))
     try:
         delivery.resend(climate(), caller(), number)
     except NotFound:

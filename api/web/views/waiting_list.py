@@ -10,7 +10,7 @@ from api.web.blueprint import PREFIX, page
 from climate.domain.errors import ClimateError, InvalidInput
 from climate.domain.planning.waiting_list import Wait
 from climate.service.availability.question import present
-from climate.service.leases.leases import Order
+from climate.service.leases.leases import LeaseRequest
 from climate.service.waiting_list import entries
 
 NAME = "waiting"
@@ -23,7 +23,7 @@ def stand_in_line() -> ResponseReturnValue:
     searched, until = search_fields.read(request.form, now), form_fields.moment(request.form, "until")
     if until is None:
         raise InvalidInput("until is missing: a time such as 2030-01-31T18:00 is expected")
-    order = Order(
+    order = LeaseRequest(
         name=form_fields.text(request.form, "name") or NAME,
         start=searched.earliest if searched.earliest > now else None,
         end=searched.earliest + searched.length,

@@ -3,7 +3,7 @@
 from climate.cli.connection.session import Session
 from climate.cli.demo.actors import Play, Unseen
 from climate.cli.leases.lease import HISTORY_COLUMNS, history_rows
-from climate.cli.operations.journal import engine_room
+from climate.cli.operations.journal import direct_engine
 from climate.cli.output import records
 
 
@@ -11,7 +11,7 @@ def journal_agrees(play: Play) -> str:
     """The journal and the rows agree"""
     from climate.service.journal import check
 
-    with engine_room(Session(play.stack.environ)) as climate:
+    with direct_engine(Session(play.stack.environ)) as climate:
         differences = list(check.differences(climate))
     if differences:
         raise Unseen(f"{len(differences)} differences: {differences[0]}")

@@ -11,7 +11,7 @@ import httpx
 
 from climate.cli.connection.session import Session
 from climate.cli.errors import Failure
-from climate.cli.operations.journal import engine_room
+from climate.cli.operations.journal import direct_engine
 from climate.database.connections import reading
 from climate.embedded import StoreError, running, serving
 from climate.embedded.binaries import choose_postgres, choose_valkey
@@ -107,7 +107,7 @@ def _without_password(url: str) -> str:
 def database(session: Session) -> list[Finding]:
     """Yield checks of the database: connection, clock, schema, pollers and invariants."""
     try:
-        with engine_room(session) as climate:
+        with direct_engine(session) as climate:
             return [
                 *_database(climate),
                 *_set_aside(climate),

@@ -13,7 +13,7 @@ from climate.cli.connection.session import Session, current
 from climate.cli.control_characters import escaped_json, escaped_lines
 from climate.cli.dates import wire
 from climate.cli.errors import ERROR, USAGE, Failure
-from climate.cli.operations.journal import engine_room
+from climate.cli.operations.journal import direct_engine
 from climate.cli.options import JsonType, listed, output_options
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def event_set_aside() -> None:
     session = current()
     from climate.service.leases import broken_leases
 
-    with engine_room(session) as climate:
+    with direct_engine(session) as climate:
         result = broken_leases.listed(climate)
     rows = [{"lease_id": str(one.lease_id), "since": wire(one.since), "reason": one.reason} for one in result]
     session.show_all(rows, ("lease_id", "since", "reason"))
@@ -76,7 +76,7 @@ def event_mend(leases: tuple[str, ...]) -> None:
     from climate.service.leases import broken_leases
 
     failures: list[Failure] = []
-    with engine_room(session) as climate:
+    with direct_engine(session) as climate:
         for lease_id in [_id(one) for one in leases] or [one.lease_id for one in broken_leases.listed(climate)]:
             try:
                 lease = broken_leases.repair_lease(climate, lease_id, QUEUE)

@@ -6,7 +6,7 @@ import click
 
 from climate.cli.connection.session import Session, current
 from climate.cli.errors import ERROR, Failure
-from climate.cli.operations.journal import engine_room
+from climate.cli.operations.journal import direct_engine
 from climate.cli.options import dry_run, listed
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def blazar(database: str, resume: bool, dry_run: bool) -> None:
     session = current()
     from climate.service.blazar_import import importer, source
 
-    with engine_room(session) as climate:
+    with direct_engine(session) as climate:
         report = importer.run_import(climate, source.read(database), dry_run=dry_run, resume=resume)
     _show(session, report, dry_run)
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def engine_room(session: Session) -> Iterator["Climate"]:
+def direct_engine(session: Session) -> Iterator["Climate"]:
     """Return the engine on its database, for commands that do not use the API."""
     from climate import bootstrap
     from climate.store import db_errors
@@ -39,7 +39,7 @@ def engine_room(session: Session) -> Iterator["Climate"]:
         yield deployment.climate
     except db_errors.ERRORS as error:
         said = " ".join(str(error).split())[:300]
-        code = UNREACHABLE if db_errors.passing(error) else ERROR
+        code = UNREACHABLE if db_errors.is_transient(error) else ERROR
         raise Failure(f"the database: {said}", code, "`climate doctor` looks at everything") from None
     finally:
         deployment.climate.engine.dispose()
@@ -73,7 +73,7 @@ def check() -> None:
     session = current()
     from climate.service.journal import check as replay
 
-    with engine_room(session) as climate:
+    with direct_engine(session) as climate:
         differences = replay.differences(climate)
     _show(session, differences)
     if differences:
@@ -88,7 +88,7 @@ def rebuild() -> None:
     session = current()
     from climate.service.journal.rebuild import rebuild
 
-    with engine_room(session) as climate:
+    with direct_engine(session) as climate:
         done = rebuild(climate)
     session.say(f"{done.streams} streams were compared with their rows, and the rows of {done.mended} rebuilt")
     _show(session, done.left)
@@ -124,7 +124,7 @@ def archive(older_than: timedelta) -> None:
     session = current()
     from climate.service.journal import archives
 
-    with engine_room(session) as climate:
+    with direct_engine(session) as climate:
         try:
             done = archives.archive(climate, older_than)
         except OSError as error:
@@ -147,7 +147,7 @@ def lost(name: str) -> None:
     session = current()
     from climate.service.journal import archives
 
-    with engine_room(session) as climate:
+    with direct_engine(session) as climate:
         result = archives.declare_lost(climate, name)
     session.say(f"archive {name} is declared lost; leases kept: {result.kept}, without history: {result.gone}")
 
@@ -165,7 +165,7 @@ def show(lease_id: str, at: Moment | None) -> None:
         wanted = UUID(lease_id)
     except ValueError:
         raise Failure(f"{lease_id!r} is not the id of a lease", USAGE, "`climate lease list` shows the ids") from None
-    with engine_room(session) as climate:
+    with direct_engine(session) as climate:
         lease, entries = replay.story(climate, wanted, _when(climate, at))
     if at is None:
         session.show_all(history_rows([_line(entry) for entry in entries]), HISTORY_COLUMNS)

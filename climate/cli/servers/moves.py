@@ -110,7 +110,7 @@ def migrations(server: str | None, host: str | None, status: str | None) -> None
 @click.option("--confirm/--no-confirm", default=True, help="Confirm the migrations.", show_default=True)
 @click.option("--timeout", type=float, default=600.0, show_default=True, help="Timeout for each server.")
 @listed
-def empty(host: str, preview: bool, fenced: bool, confirm: bool, timeout: float) -> None:
+def evacuate_host(host: str, preview: bool, fenced: bool, confirm: bool, timeout: float) -> None:
     """Move all servers of a host to other hosts, one by one (administrator).
 
     Servers of a host that is up are migrated, while they run if their driver can do that.  Those of
@@ -195,5 +195,5 @@ def _confirmed(session: Session, server_id: str, timeout: float) -> "Server":
     return settled(session, server_id, AFTERWARDS["evacuate"], timeout)
 
 
-COMMANDS, HOST_COMMANDS = (migrate, evacuate, migrations), (empty,)
+COMMANDS, HOST_COMMANDS = (migrate, evacuate, migrations), (evacuate_host,)
 """Commands of `climate server` and of `climate host`."""

@@ -22,12 +22,12 @@ PREEMPTIBLE = "blazar:preemptible"
 TRUE = frozenset({"1", "t", "true", "on", "y", "yes"})
 
 
-def marks(name: str, projects: Sequence[str]) -> Metadata:
+def pool_metadata(name: str, projects: Sequence[str]) -> Metadata:
     """Return the metadata by which the filter knows a pool and lets projects in."""
     return {ZONE: f"{ZONE_PREFIX}{name}", **dict.fromkeys(projects, ADMITTED)}
 
 
-def shut(pool: Pool) -> Changes:
+def closing_metadata(pool: Pool) -> Changes:
     """Return the changes after which the filter admits no project to a pool; its zone stays and keeps others off."""
     return dict.fromkeys(key for key, value in pool.metadata.items() if value == ADMITTED)
 

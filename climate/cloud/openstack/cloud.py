@@ -63,7 +63,7 @@ class OpenStackCloud:
         self, pool: str, project_id: str, hosts: Sequence[str], token: int, shared_with: Sequence[str] = ()
     ) -> None:
         projects = (project_id, *shared_with)
-        marks = blazar_filter.marks(pool, projects) if self.remote.blazar_filter else {}
+        marks = blazar_filter.pool_metadata(pool, projects) if self.remote.blazar_filter else {}
         pool_moves.lend(self.remote, pool, projects, hosts, token, marks)
 
     def close(self, pool: str, token: int) -> None:
@@ -80,7 +80,7 @@ class OpenStackCloud:
         return hosts.health(self.remote)
 
     def silent_hosts(self) -> frozenset[str]:
-        return hosts.silent(self.remote)
+        return hosts.down_hypervisors(self.remote)
 
     def servers_on(self, host: str) -> Sequence[CloudServer]:
         return [servers.view(each) for each in servers.on(self.remote, [host])]

@@ -66,7 +66,7 @@ def health(remote: Remote) -> dict[str, str | None]:
     return {each["hypervisor_hostname"]: _wrong(each) for each in remote.each("/os-hypervisors/detail")}
 
 
-def silent(remote: Remote) -> frozenset[str]:
+def down_hypervisors(remote: Remote) -> frozenset[str]:
     """Return the hypervisors whose services are down."""
     result = remote.each("/os-hypervisors/detail")
     return frozenset(str(each["hypervisor_hostname"]) for each in result if each.get("state", "up") != "up")

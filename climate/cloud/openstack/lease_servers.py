@@ -31,7 +31,7 @@ def shut(pool: Pool) -> Changes:
     closed: Changes = {CLOSED: "true", OWNER: NOBODY, TENANT: NOBODY}
     owner = pool.metadata.get(OWNER, NOBODY)
     project: Changes = {PROJECT: owner} if PROJECT not in pool.metadata and owner != NOBODY else {}
-    expelled = blazar_filter.shut(pool)
+    expelled = blazar_filter.closing_metadata(pool)
     former = {f"{ADMITTED}{key}": "true" for key in (*expelled, *_shared(pool))}
     return {**closed, **project, **former, **expelled, **aggregates.unshared(pool)}
 
@@ -92,7 +92,7 @@ def destination(remote: Remote, state: AggregateState, host: str) -> str | None:
     pool = next((pool for name in _origins(state, host) if (pool := state.pools.get(name))), None)
     if pool is None or CLOSED in pool.metadata:
         return None
-    able = sorted(pool.hosts - hosts.silent(remote) - {host})
+    able = sorted(pool.hosts - hosts.down_hypervisors(remote) - {host})
     if not able:
         raise NotYet(f"no host of the pool {pool.name} is up")
     load = {name: len(servers.on(remote, [name])) for name in able}

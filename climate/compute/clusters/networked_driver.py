@@ -133,8 +133,8 @@ class WiredDriver:
     def states(self) -> Mapping[str, State]:
         return self.inner.states()
 
-    def tidy(self) -> None:
-        self.inner.tidy()
+    def clean_up(self) -> None:
+        self.inner.clean_up()
 
     def console(self, guest: Guest, lines: int | None) -> str:
         return self.inner.console(guest, lines)

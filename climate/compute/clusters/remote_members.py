@@ -198,7 +198,7 @@ class RemoteDriver:
         states = self.remote.call(self._service, "states", {}, STATES_SECONDS)
         return {server_id: State(state) for server_id, state in states.items()}
 
-    def tidy(self) -> None:
+    def clean_up(self) -> None:
         """Do nothing: the member's own service does it."""
 
     def console(self, guest: Guest, lines: int | None) -> str:

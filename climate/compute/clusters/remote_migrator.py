@@ -7,7 +7,7 @@ from typing import Any
 from climate.compute.clusters.migration_orders import CLEAR, KEEP, OFFER, RECEIVE, SEND, SENT
 from climate.compute.virt import Guest
 from climate.compute.virt.hypervisor_cluster.live_moves import RoundOver
-from climate.compute.virt.live_migrator import Limits, Order, Progress, Watch, opened, opened_result, sealed
+from climate.compute.virt.live_migrator import Limits, MigrationCommand, Progress, Watch, opened, opened_result, sealed
 from climate.sealed_secrets import Vault
 
 
@@ -32,7 +32,7 @@ class RemoteMigrator:
         self, guest: Guest, arrangement: Mapping[str, object], limits: Limits, watch: Watch
     ) -> Mapping[str, object]:
         """Order the guest to be sent; raise RoundOver while it is under way. The service has limits of its own."""
-        ends = watch(Progress()) is Order.ABORT
+        ends = watch(Progress()) is MigrationCommand.ABORT
         answer = self.ask(SEND, guest, arrangement=sealed(self.vault, arrangement), abort=ends)
         if SENT not in answer:
             raise RoundOver

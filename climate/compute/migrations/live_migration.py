@@ -28,7 +28,7 @@ from climate.compute.servers.tasks.task_heartbeat import TaskLost
 from climate.compute.store.servers import live_migration_steps, reschedule, servers, tasks
 from climate.compute.store.servers import migrations as rows
 from climate.compute.virt.guest_kinds import LIVE_DRIVERS
-from climate.compute.virt.live_migrator import APART, LiveMigrator, Order, Progress, opened, sealed
+from climate.compute.virt.live_migrator import APART, LiveMigrator, MigrationCommand, Progress, opened, sealed
 from climate.database.connections import reading
 
 LOOK_SECONDS = 0.5
@@ -121,10 +121,10 @@ class Watcher:
     work: Work
     migration: Migration
     last: float = field(default=float("-inf"))
-    order: Order = Order.GO_ON
+    order: MigrationCommand = MigrationCommand.GO_ON
     figures: dict[str, int] = field(default_factory=dict)
 
-    def __call__(self, progress: Progress) -> Order:
+    def __call__(self, progress: Progress) -> MigrationCommand:
         """Return the pending order; the database is read every LOOK_SECONDS."""
         self.figures |= _figures(progress)
         now = time.monotonic()
@@ -136,7 +136,7 @@ class Watcher:
         except TaskLost:
             if self._details() is not None:  # another worker goes on with it
                 raise
-            return Order.ABORT  # its state was reset: nobody else lets the guest go on here
+            return MigrationCommand.ABORT  # its state was reset: nobody else lets the guest go on here
         self.write()
         self.order = _ordered(self._details())
         return self.order
@@ -228,7 +228,7 @@ def _revert(conn: Connection, migration: Migration, server: Server, now: datetim
     arrived = migration.is_at_destination(server.node_id)
     if arrived and migration.source_node_id is not None and server.node_id is not None:
         rows.swap(conn, migration, migration.source_node_id, server.node_id, now)
-    if server.task_details.get(ORDER) == Order.ABORT.value:
+    if server.task_details.get(ORDER) == MigrationCommand.ABORT.value:
         live_migration_steps.cancelled(conn, migration.id, CANCELLED, now)
 
 
@@ -288,7 +288,7 @@ def _migrator(compute: Compute, server: Server) -> LiveMigrator:
 
 def _check_not_aborted(work: Work) -> None:
     """Check that the migration was not aborted before it began."""
-    if work.server.task_details.get(ORDER) == Order.ABORT.value:
+    if work.server.task_details.get(ORDER) == MigrationCommand.ABORT.value:
         raise VirtError("it was aborted")
 
 
@@ -312,10 +312,10 @@ def _one_network(server: Server) -> bool:
     return APART not in arrangement and offer[_NETNS] == arrangement[_NETNS]
 
 
-def _ordered(details: Mapping[str, object] | None) -> Order:
+def _ordered(details: Mapping[str, object] | None) -> MigrationCommand:
     if details is None:  # another task was requested
-        return Order.ABORT
-    return Order(details.get(ORDER, Order.GO_ON.value))
+        return MigrationCommand.ABORT
+    return MigrationCommand(details.get(ORDER, MigrationCommand.GO_ON.value))
 
 
 def _figures(progress: Progress) -> dict[str, int]:

@@ -11,7 +11,7 @@ from climate.compute.servers.actions import By
 from climate.compute.store.servers import live_migration_steps
 from climate.compute.store.servers import migrations as rows
 from climate.compute.virt.guest_kinds import LIVE_DRIVERS
-from climate.compute.virt.live_migrator import Order
+from climate.compute.virt.live_migrator import MigrationCommand
 from climate.database.connections import reading
 
 AUTO = "auto"
@@ -53,7 +53,7 @@ def force_complete(compute: Compute, server_id: str, migration_id: int) -> None:
 
     Raises NotFound, Conflict unless the live migration is running.
     """
-    _order(compute, server_id, migration_id, Order.COMPLETE, frozenset({RUNNING}))
+    _order(compute, server_id, migration_id, MigrationCommand.COMPLETE, frozenset({RUNNING}))
 
 
 def abort(compute: Compute, server_id: str, migration_id: int, *, early: bool = True) -> None:
@@ -62,10 +62,12 @@ def abort(compute: Compute, server_id: str, migration_id: int, *, early: bool = 
     Raises NotFound, Conflict unless the live migration is running, or with `early` is to begin.
     """
     allowed = {RUNNING, QUEUED, PREPARING} if early else {RUNNING}
-    _order(compute, server_id, migration_id, Order.ABORT, frozenset(allowed))
+    _order(compute, server_id, migration_id, MigrationCommand.ABORT, frozenset(allowed))
 
 
-def _order(compute: Compute, server_id: str, migration_id: int, order: Order, allowed: frozenset[str]) -> None:
+def _order(
+    compute: Compute, server_id: str, migration_id: int, order: MigrationCommand, allowed: frozenset[str]
+) -> None:
     with compute.engine.begin() as conn:
         server = actions.locked(conn, server_id, None)
         migration = rows.get(conn, migration_id, lock=True)

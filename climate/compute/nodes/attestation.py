@@ -18,7 +18,7 @@ from climate.compute.models.flavor import Flavor
 from climate.compute.store.nodes import services
 from climate.database.connections import reading
 from climate.outbound import http_client
-from climate.outbound.http_client import CourierError, PostRequest, Receipt
+from climate.outbound.http_client import DeliveryError, PostRequest, Receipt
 
 log = logging.getLogger(__name__)
 
@@ -68,9 +68,9 @@ class AttestationService:
         )
 
 
-def _read(answer: Receipt | CourierError) -> Mapping[str, str]:
+def _read(answer: Receipt | DeliveryError) -> Mapping[str, str]:
     """Return the levels in {"hosts": [{"host_name", "trust_lvl"}, …]}."""
-    if isinstance(answer, CourierError):
+    if isinstance(answer, DeliveryError):
         log.warning("the attestation service does not answer: %s", answer)
         return {}
     if answer.status not in (200, 201, 202, 204):

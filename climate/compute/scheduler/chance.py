@@ -10,7 +10,7 @@ from climate.compute.errors import NoValidHost
 from climate.compute.models.request import Spec
 from climate.compute.scheduler.filtering.scheduler import REASON, select
 from climate.compute.scheduler.filters.location import AVAILABILITY_ZONE
-from climate.compute.scheduler.filters.mandatory import STANDING
+from climate.compute.scheduler.filters.mandatory import MANDATORY_FILTERS
 from climate.compute.scheduler.hosts.table import Hosts
 from climate.compute.scheduler.placement_plan import Plan
 from climate.compute.scheduler.scheduler_parts import Filter, Rules
@@ -34,7 +34,7 @@ def availability_zone(hosts: Hosts, spec: Spec, count: int, rules: Rules) -> Pla
 
 def _any_of(hosts: Hosts, spec: Spec, count: int, rules: Rules, more: Sequence[Filter]) -> Plan:
     options = replace(rules.options, host_subset_size=max(1, len(hosts)))
-    asked = replace(rules, filters=(*STANDING, *more), weighers=(), options=options)
+    asked = replace(rules, filters=(*MANDATORY_FILTERS, *more), weighers=(), options=options)
     try:
         return select(hosts, spec, count, asked)
     except NoValidHost as refused:

@@ -12,7 +12,7 @@ from climate.compute.models.request import Spec
 from climate.compute.scheduler.chance import NONE_UP
 from climate.compute.scheduler.filtering.scheduler import REASON, select
 from climate.compute.scheduler.filters.location import forced
-from climate.compute.scheduler.filters.mandatory import STANDING
+from climate.compute.scheduler.filters.mandatory import MANDATORY_FILTERS
 from climate.compute.scheduler.hosts.table import Hosts, Mask, Numbers
 from climate.compute.scheduler.placement_plan import Plan
 from climate.compute.scheduler.scheduler_parts import Again, Filter, Options, Rules, Weigher
@@ -27,7 +27,7 @@ def simple(hosts: Hosts, spec: Spec, count: int, rules: Rules) -> Plan:
     `hosts`.
     """
     there = _alive(hosts, spec) if spec.forced else hosts
-    asked = replace(rules, filters=(*STANDING, FEW_CORES), weighers=(CORES,))
+    asked = replace(rules, filters=(*MANDATORY_FILTERS, FEW_CORES), weighers=(CORES,))
     try:
         return select(there, spec, count, asked)
     except NoValidHost as refused:

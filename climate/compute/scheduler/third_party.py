@@ -15,7 +15,7 @@ from climate.compute.scheduler.decisions.record import Record
 from climate.compute.scheduler.filtering.node_selection import Search
 from climate.compute.scheduler.filtering.scheduler import refusal
 from climate.compute.scheduler.filters.location import forced, in_question
-from climate.compute.scheduler.filters.mandatory import STANDING
+from climate.compute.scheduler.filters.mandatory import MANDATORY_FILTERS
 from climate.compute.scheduler.filters.reservation import RESERVATION
 from climate.compute.scheduler.hosts.table import Hosts
 from climate.compute.scheduler.placement_plan import Pick, Plan, Schedule, Trail
@@ -85,7 +85,7 @@ def _open(hosts: Hosts, spec: Spec, rules: Rules, record: Record) -> Hosts:
     mask = forced(hosts, spec) & in_question(hosts, spec)
     record.considered = int(np.count_nonzero(mask))
     record.refused = None if record.considered else Search.NO_HOSTS
-    for rule in (RESERVATION,) if spec.forced else STANDING:
+    for rule in (RESERVATION,) if spec.forced else MANDATORY_FILTERS:
         if not mask.any():
             break
         before, mask = mask, mask & rule.keep(hosts, spec, rules.options)

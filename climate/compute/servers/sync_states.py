@@ -100,7 +100,8 @@ def reconcile(compute: Compute) -> None:
     try:
         names = {spec.name for spec in compute.driver.nodes()}
         details = {node: compute.driver.remembers(node) for node in {server.node for server in settled} & names}
-        compute.driver.tidy()  # first, because a cluster restarts the guests of a failed member before they are listed
+        # First, because a cluster restarts the guests of a failed member before they are listed.
+        compute.driver.clean_up()
         result = compute.driver.states()
     except VirtError as error:
         log.error("servers not reconciled", host=compute.service_host, reason=str(error))

@@ -66,7 +66,7 @@ def detach(compute: Compute, requester: Requester, volume_id: str) -> None:
         if volume.wish == DETACH and server.busy:
             raise Busy(f"Volume {volume.id} is being detached")
         away = _is_away(server)
-        rows.take(conn, volume.id)
+        rows.begin_detachment(conn, volume.id)
         _notify(conn, compute, server, requester, away=away)
     compute.cast(server.service_host or "", server.id)
 

@@ -159,7 +159,7 @@ class VirtDriver(Protocol):
     def live(self, node: str) -> "LiveMigrator | None":
         """Return the driver's live migration methods for this node, or None if it cannot migrate running guests."""
 
-    def tidy(self) -> None:
+    def clean_up(self) -> None:
         """Trim console logs, and run the maintenance of clusters.
 
         It is called periodically, and before `states`.

@@ -86,7 +86,7 @@ class MemoryDriver:
     def live(self, node: str) -> LiveMigrator | None:
         return None
 
-    def tidy(self) -> None:
+    def clean_up(self) -> None:
         """Do nothing: there are no logs."""
 
     def console(self, guest: Guest, lines: int | None) -> str:

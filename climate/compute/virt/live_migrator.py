@@ -23,7 +23,7 @@ APART = "apart"
 """Key of an arrangement, True if the two machines share no interface."""
 
 
-class Order(Enum):
+class MigrationCommand(Enum):
     """Order to the sender during a migration."""
 
     GO_ON = "go on"
@@ -56,7 +56,7 @@ class Limits:
     """Seconds without progress after which the migration is aborted."""
 
 
-Watch = Callable[[Progress], Order]
+Watch = Callable[[Progress], MigrationCommand]
 """Function called repeatedly with the progress; it returns the next order. If it raises, the sender stops in place."""
 
 

@@ -173,9 +173,9 @@ class MultiNodeDriver:
         spec = self._spec(node)
         return None if spec is None else self._driver(spec).live(node)
 
-    def tidy(self) -> None:
+    def clean_up(self) -> None:
         for member in self.members.values():
-            member.tidy()
+            member.clean_up()
 
     def console(self, guest: Guest, lines: int | None) -> str:
         return self._member(guest).console(guest, lines)

@@ -222,7 +222,7 @@ class ProcessDriver:
         return None
 
     @as_virt_error
-    def tidy(self) -> None:
+    def clean_up(self) -> None:
         self.homes.trim(CONSOLE, dhcp_client.LOG)
 
     @as_virt_error

@@ -232,7 +232,7 @@ def parts_released(lease: Lease, now: datetime) -> tuple[Fact, ...]:
     return tuple(facts.LeasePartReleased(part.id, now) for part in left)
 
 
-def pass_over(lease: Lease, event_id: UUID, why: Verdict, now: datetime) -> Fact:
+def skip_or_miss(lease: Lease, event_id: UUID, why: Verdict, now: datetime) -> Fact:
     """Return the fact that skips an event which came too late."""
     if why is Verdict.MISSED:
         late = f"missed: the lease was over at {lease.period.end:%Y-%m-%d %H:%M:%S} UTC, before it could be started"
@@ -240,7 +240,7 @@ def pass_over(lease: Lease, event_id: UUID, why: Verdict, now: datetime) -> Fact
     return facts.EventSkipped(event_id, now, SKIPPED, "the lease was over before it could be run")
 
 
-def fall_short(lease: Lease, event_id: UUID, now: datetime, reason: str, chance: float) -> Fact:
+def retry_or_fail(lease: Lease, event_id: UUID, now: datetime, reason: str, chance: float) -> Fact:
     """Return the facts of a failed attempt: a retry later, or a failure when no attempt is left.
 
     The delay doubles with each attempt. `chance` in [0, 1) spreads retries of many events (full jitter).

@@ -56,7 +56,7 @@ class OnIdle(StrEnum):
     RELEASE = "release"  # end the lease
 
 
-class Deadline(StrEnum):
+class DeadlineAction(StrEnum):
     """Action when a recycling host still has servers and its next lease is about to start."""
 
     TERMINATE = "terminate"  # delete the servers

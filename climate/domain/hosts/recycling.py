@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from climate.domain.hosts.pools import Deadline, HostPlace, OnEnd
+from climate.domain.hosts.pools import DeadlineAction, HostPlace, OnEnd
 
 
 class NextAction(StrEnum):
@@ -24,7 +24,7 @@ class RecyclingHost:
 
     place: HostPlace
     on_end: OnEnd = OnEnd.TERMINATE
-    policy: Deadline = Deadline.TERMINATE
+    policy: DeadlineAction = DeadlineAction.TERMINATE
     over: bool = True
     """Set if the lease has ended; a host may also be taken out of a running lease."""
     needed_at: datetime | None = None
@@ -49,7 +49,7 @@ def next_action(stay: RecyclingHost, servers: int, lead: timedelta, now: datetim
     if ends and ends <= now:
         return NextAction.DELETE
     if deadline and deadline <= now:
-        if stay.policy is Deadline.MOVE:
+        if stay.policy is DeadlineAction.MOVE:
             return NextAction.MOVE
         return NextAction.REPLACE if stay.on_end is OnEnd.RELEASE else NextAction.DELETE
     return NextAction.RELEASE if stay.on_end is OnEnd.RELEASE and stay.over and not stay.needed_at else NextAction.WAIT

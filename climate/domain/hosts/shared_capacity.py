@@ -55,7 +55,7 @@ class Room:
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class SlotRequest:
     """Request for slots of a size. `affinity` True: all on one host; False: each on another host."""
 
     size: Size
@@ -84,7 +84,7 @@ def group_id(reservation_id: UUID) -> str:
     return str(uuid5(reservation_id, SERVER_GROUP))
 
 
-def choose(rooms: Sequence[Room], order: Order) -> dict[int, int] | None:
+def choose(rooms: Sequence[Room], order: SlotRequest) -> dict[int, int] | None:
     """Return slots by host, taking as many as possible from each room in order; None if they do not suffice."""
     worth = {room.host: order.worth(room.free) for room in rooms}
     if any(worth.get(host, 0) < slots for host, slots in order.kept.items()):
@@ -99,7 +99,7 @@ def choose(rooms: Sequence[Room], order: Order) -> dict[int, int] | None:
     return chosen if left <= 0 else None
 
 
-def fitting(order: Order, rooms: Iterable[Room]) -> int:
+def fitting(order: SlotRequest, rooms: Iterable[Room]) -> int:
     """Return the maximum number of slots for an order of that kind, regardless of its amount."""
     free = [room.free for room in rooms if room.free > 0]
     if order.affinity is None:
@@ -126,7 +126,7 @@ def peak(uses: Iterable[Use], window: Period) -> Size | None:
     return Size(*most)
 
 
-def free_slots(capacity: Size, taken: Size | None, order: Order) -> int:
+def free_slots(capacity: Size, taken: Size | None, order: SlotRequest) -> int:
     """Return the number of additional servers that fit on a host with that use, up to the amount of the order."""
     if taken is None:
         return 0
@@ -143,7 +143,7 @@ def by_host(uses: Iterable[Use]) -> dict[int, list[Use]]:
 
 
 def earliest_fit(
-    capacities: Mapping[int, Size], uses: Sequence[Use], order: Order, window: Period, known_until: datetime
+    capacities: Mapping[int, Size], uses: Sequence[Use], order: SlotRequest, window: Period, known_until: datetime
 ) -> datetime | None:
     """Return the start of the first window of that length, from `window` on, in which the order fits.
 
@@ -164,7 +164,7 @@ Turn = tuple[datetime, bool, int]
 """Time of a change of a host's worth, whether it applies only just after that time, and the new worth."""
 
 
-def _turns(capacity: Size, uses: Sequence[Use], order: Order, length: timedelta) -> list[Turn]:
+def _turns(capacity: Size, uses: Sequence[Use], order: SlotRequest, length: timedelta) -> list[Turn]:
     """Yield the worth of a host to a window, by the window's start: more where a use ends, less after it meets one.
 
     The window slides over the stretches of the host once. `low` are those in it with less room than all after
@@ -198,7 +198,7 @@ class Stretch:
     free: int
 
 
-def _stretches(capacity: Size, uses: Iterable[Use], order: Order) -> list[Stretch]:
+def _stretches(capacity: Size, uses: Iterable[Use], order: SlotRequest) -> list[Stretch]:
     """Divide time into stretches with the free slots of a host with those uses."""
     steps: dict[datetime, list[tuple[int, Use]]] = {}
     for use in uses:
@@ -215,7 +215,7 @@ def _stretches(capacity: Size, uses: Iterable[Use], order: Order) -> list[Stretc
 
 
 def _first_enough(
-    turns: Iterable[tuple[datetime, bool, int, int]], worth: dict[int, int], order: Order, latest: datetime
+    turns: Iterable[tuple[datetime, bool, int, int]], worth: dict[int, int], order: SlotRequest, latest: datetime
 ) -> datetime | None:
     total, ordered = sum(worth.values()), sorted(turns)
     for (at, later, host, value), following in zip_longest(ordered, ordered[1:]):
@@ -229,7 +229,9 @@ def _first_enough(
     return None
 
 
-def lasts_until(capacities: Mapping[int, Size], uses: Sequence[Use], order: Order, window: Period) -> datetime | None:
+def lasts_until(
+    capacities: Mapping[int, Size], uses: Sequence[Use], order: SlotRequest, window: Period
+) -> datetime | None:
     """Return the first time in the window at which the kept slots are allocated to others, or None."""
     known = by_host(use for use in uses if use.host in order.kept)
     lacking = [

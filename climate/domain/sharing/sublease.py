@@ -60,7 +60,7 @@ def changed(holds: Holds, sublets: Sublets, fact: SubletFact) -> tuple[Holds, Su
     if isinstance(fact, SubletWarned):
         return holds, tuple(replace(sublet, warned=True) if sublet.host in own else sublet for sublet in sublets)
     if isinstance(fact, SubletHostsTaken):
-        return _without(holds, own), standing(sublets, _without(holds, own))
+        return _without(holds, own), mark_unheld_as_taken(sublets, _without(holds, own))
     # A parent that is over keeps what it gave: in the use of its project these hosts were its own up to its end.
     return holds, tuple(sublet for sublet in sublets if sublet.host not in own or (fact.too_late and sublet.taken))
 
@@ -76,7 +76,7 @@ def _without(holds: Holds, hosts: frozenset[int]) -> Holds:
     return tuple(hold for hold in holds if hold.host not in hosts)
 
 
-def standing(sublets: Sublets, holds: Iterable[Hold]) -> Sublets:
+def mark_unheld_as_taken(sublets: Sublets, holds: Iterable[Hold]) -> Sublets:
     """Return the sublet hosts after a change of the holds: a host that is not held any more need not be taken."""
     held = {hold.host for hold in holds}
     return tuple(sublet if sublet.taken or sublet.host in held else replace(sublet, taken=True) for sublet in sublets)
@@ -101,12 +101,12 @@ def pending(sublets: Sublets) -> frozenset[int]:
     return frozenset(sublet.host for sublet in sublets if not sublet.taken)
 
 
-def away(sublets: Sublets) -> int:
+def count_taken(sublets: Sublets) -> int:
     """Return the number of hosts that are promised to the reservation, and are in sub-leases now."""
     return sum(sublet.taken for sublet in sublets)
 
 
-def apart(holds: Holds, sublets: Sublets) -> tuple[Holds, Holds]:
+def split_by_pending(holds: Holds, sublets: Sublets) -> tuple[Holds, Holds]:
     """Return the holds that no sub-lease shortens, and those that one does."""
     lent = pending(sublets)
     return tuple(h for h in holds if h.host not in lent), tuple(h for h in holds if h.host in lent)

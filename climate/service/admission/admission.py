@@ -11,7 +11,7 @@ from climate.domain.lease import Lease, fold
 from climate.domain.limits import Limit
 from climate.domain.policy import Caller
 from climate.service.admission import limits
-from climate.service.admission.enforcement import Gate
+from climate.service.admission.enforcement import Approval
 from climate.service.admission.limits import Bounds
 from climate.service.leases import lease_pools
 from climate.service.notifications import delivery, lease_events
@@ -26,7 +26,7 @@ class Grant:
 
     climate: Climate
     caller: Caller
-    gate: Gate
+    gate: Approval
     bounds: Bounds
 
     @property
@@ -43,8 +43,8 @@ class Grant:
         self.bounds.check(conn, now, before, after)
         approved = None if before is None or before.waits else before
         if not after.waits and not after.parent:
-            self.gate.enter(conn, approved, after)
-        pools = lease_pools.together(conn, self.climate, after) if approved is None else None
+            self.gate.check(conn, approved, after)
+        pools = lease_pools.aggregate_insert(conn, self.climate, after) if approved is None else None
         after = leases.record(conn, self.caller, before, *facts, pools=pools)
         delivery.notify(conn, now, *lease_events.of(self.climate.settings, before, after))
         return after
@@ -54,7 +54,7 @@ def begin(
     conn: Connection,
     climate: Climate,
     caller: Caller,
-    gate: Gate,
+    gate: Approval,
     rules: Rules | None = None,
     *,
     usual: Limit | None = None,
@@ -70,4 +70,4 @@ def begin(
 
 def freely(climate: Climate, caller: Caller) -> Grant:
     """Return the admission of changes that allocate nothing, such as a new name."""
-    return Grant(climate, caller, Gate(needed=False), Bounds(climate, caller.project_id, {}))
+    return Grant(climate, caller, Approval(needed=False), Bounds(climate, caller.project_id, {}))

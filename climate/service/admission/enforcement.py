@@ -26,7 +26,7 @@ from climate.domain.lease import Lease
 from climate.domain.policy import Caller
 from climate.identity.clouds_yaml import REGION
 from climate.outbound import http_client
-from climate.outbound.http_client import CourierError, PostRequest, Receipt
+from climate.outbound.http_client import DeliveryError, PostRequest, Receipt
 from climate.service.notifications import lease_payload
 from climate.service.transaction import allocate, allocate_some
 from climate.settings import Settings
@@ -65,17 +65,17 @@ class Planned(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Gate:
+class Approval:
     """Checks plans against the approved one; accepts every plan if no service is configured."""
 
     needed: bool
     granted: Planned | None = None
 
-    def liked(self, place: int) -> tuple[int, ...]:
+    def preferred_hosts(self, place: int) -> tuple[int, ...]:
         """Return the approved hosts of a reservation of the lease, by its index."""
         return self.granted.after.reservations[place].hosts if self.granted else ()
 
-    def enter(self, conn: Connection, before: Lease | None, after: Lease) -> None:
+    def check(self, conn: Connection, before: Lease | None, after: Lease) -> None:
         """Check a plan in the transaction, before anything is written; raise Planned if it is not approved yet."""
         if not self.needed:
             return
@@ -89,7 +89,7 @@ class Gate:
 def run_approved(
     climate: Climate,
     caller: Caller,
-    function: Callable[[Connection, bool, Gate, *Args], T],
+    function: Callable[[Connection, bool, Approval, *Args], T],
     *args: *Args,
     dry_run: bool,
 ) -> T:
@@ -98,14 +98,14 @@ def run_approved(
     A dry run is rolled back, and the service is not asked. Raises Forbidden with the service's message, and NoVerdict
     for an unusable answer.
     """
-    gate = Gate(bool(climate.settings.enforcement_url) and not dry_run)
+    gate = Approval(bool(climate.settings.enforcement_url) and not dry_run)
     for _ in range(ROUNDS):
         try:
             return allocate(climate, function, gate, *args, keep=not dry_run)
         except Planned as planned:
             wanted = planned
         _request_approval(climate.settings, caller, wanted)
-        gate = Gate(True, wanted)
+        gate = Approval(True, wanted)
     raise Busy("The available resources kept changing while the approval service was asked; try again")
 
 
@@ -114,7 +114,7 @@ class _Unapproved(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class _Collecting(Gate):
+class _Collecting(Approval):
     """Gate of one of several leases: collects the plan to ask about, and raises the refusal of an earlier one."""
 
     place: int = 0
@@ -125,7 +125,7 @@ class _Collecting(Gate):
         if self.refusal is not None:
             raise self.refusal
         try:
-            Gate.enter(self, conn, before, after)
+            Approval.check(self, conn, before, after)
         except Planned as wanted:
             self.collected[self.place] = wanted
 
@@ -139,7 +139,7 @@ class Gates:
     refused: dict[int, Forbidden] = field(default_factory=dict)
     collected: dict[int, Planned] = field(default_factory=dict)
 
-    def at(self, place: int) -> Gate:
+    def at(self, place: int) -> Approval:
         """Return the gate of one of the leases."""
         return _Collecting(self.needed, self.granted.get(place), place, self.collected, self.refused.get(place))
 
@@ -185,13 +185,13 @@ def _collecting(
 
 
 def rehearse(
-    climate: Climate, caller: Caller, function: Callable[[Connection, bool, Gate, *Args], T], *args: *Args
+    climate: Climate, caller: Caller, function: Callable[[Connection, bool, Approval, *Args], T], *args: *Args
 ) -> T | Lease:
     """Run `function(conn, patient, gate, *args)`, ask the service whether it approves, and keep nothing.
 
     Return the result, or the planned lease if the service was asked. Raise the refusals of both.
     """
-    gate = Gate(bool(climate.settings.enforcement_url))
+    gate = Approval(bool(climate.settings.enforcement_url))
     try:
         return allocate(climate, function, gate, *args, keep=False)
     except Planned as planned:
@@ -200,7 +200,7 @@ def rehearse(
     return wanted.after
 
 
-def parcel(settings: Settings, call: str, body: Mapping[str, object]) -> PostRequest:
+def build_request(settings: Settings, call: str, body: Mapping[str, object]) -> PostRequest:
     """Build one request to the service."""
     return PostRequest(
         url=f"{settings.enforcement_url.rstrip('/')}/{call}",
@@ -258,8 +258,8 @@ def _request_approval(settings: Settings, caller: Caller, planned: Planned) -> N
         body["current_lease"] = lease_payload.of(planned.before, planned.held)
     call = CHECK_UPDATE if planned.before else CHECK_CREATE
     try:
-        answer = http_client.post(parcel(settings, call, body))
-    except CourierError as error:
+        answer = http_client.post(build_request(settings, call, body))
+    except DeliveryError as error:
         _without_verdict(settings, call, str(error))
         return
     if answer.status == NO:

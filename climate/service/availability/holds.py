@@ -20,7 +20,7 @@ from climate.domain.status import EventKind
 from climate.service.availability import offers
 from climate.service.leases import confirmation as held_leases
 from climate.service.leases import lease_pools, leases
-from climate.service.leases.leases import Order
+from climate.service.leases.leases import LeaseRequest
 from climate.service.notifications import delivery
 from climate.service.notifications import lease_events as lifecycle
 from climate.service.transaction import run
@@ -56,7 +56,7 @@ def create(climate: Climate, caller: Caller, offer_id: str, name: str = NAME) ->
         now = climate.now(conn)
     terms = offers.opened(climate, caller, offer_id, now)
     length = min(timedelta(seconds=climate.settings.hold_seconds), terms.end - now - BEFORE_END)
-    order = Order(name, terms.start, terms.end, reservations=terms.reservations, hold=length)
+    order = LeaseRequest(name, terms.start, terms.end, reservations=terms.reservations, hold=length)
     made = leases.create(climate, caller, order, Key(f"offer {terms.number}", str(terms.number)))
     try:
         return get(climate, caller, made.id)

@@ -32,7 +32,7 @@ from climate.service.availability.offers import Offer, Offered
 from climate.service.availability.question import SearchData, SearchRequest, moment
 from climate.service.leases import leases
 from climate.service.leases import reservations as planning
-from climate.service.leases.leases import Order
+from climate.service.leases.leases import LeaseRequest
 from climate.store.allocation.free_times import seconds
 
 REFUSALS = (NotEnoughHosts, NotEnoughAddresses, NotEnoughStorage, TooComplex, Refused)
@@ -152,9 +152,9 @@ def _offer(inquiry: Inquiry, data: SearchData, candidate: Candidate) -> Offer | 
     """Plan the lease as it would be created, and return the offer of it or the refusal."""
     requested = _narrowed(inquiry.requested, data, candidate)
     period = Period(moment(candidate.start), moment(candidate.end))
-    order = Order("offer", period.start, period.end)
+    order = LeaseRequest("offer", period.start, period.end)
     try:
-        planned = leases.rehearse(inquiry.climate, inquiry.caller, order, requested)
+        planned = leases.dry_run_create(inquiry.climate, inquiry.caller, order, requested)
     except REFUSALS as refusal:
         return refusal
     candidate = _as_planned(requested, data, candidate, planned)

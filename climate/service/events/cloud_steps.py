@@ -65,7 +65,7 @@ class Steps:
         if self.is_lost():
             raise Fenced(f"the claim on event {self.event_id} was lost")
         with alone(self.climate.engine) as conn:
-            state = cloud_actions.plan(conn, self.event_id, self.due_at, step, self.token, self.done)
+            state = cloud_actions.record_intent(conn, self.event_id, self.due_at, step, self.token, self.done)
         if state is None:
             raise Fenced(f"event {self.event_id} belongs to another worker")
         self.done.clear()

@@ -210,25 +210,25 @@ def to_send(climate: Climate, batched: Collection[Batched] = ()) -> list[Message
         return claim_portions.to_send(conn, climate.now(conn), batched=batched)
 
 
-def take_back(climate: Climate, messages: Sequence[Message]) -> None:
+def mark_unsent(climate: Climate, messages: Sequence[Message]) -> None:
     """Record that these messages were not sent after all."""
     with climate.engine.begin() as conn:
-        event_claims.take_back(conn, messages)
+        event_claims.mark_unsent(conn, messages)
 
 
-def ring_again(climate: Climate) -> None:
+def resend_unstarted(climate: Climate) -> None:
     """Send the messages of all claimed events that were not begun again, because the broker may have lost them."""
     with climate.engine.begin() as conn:
         event_claims.ring_again(conn)
 
 
-def mark_apart(climate: Climate, messages: Sequence[Message]) -> None:
+def mark_for_single_send(climate: Climate, messages: Sequence[Message]) -> None:
     """Record that each of these events, which shared a message before, is sent again in a message of its own."""
     with climate.engine.begin() as conn:
         claim_portions.mark_apart(conn, messages, climate.now(conn))
 
 
-def rung_unbegun(climate: Climate) -> Counter[str]:
+def count_sent_unstarted(climate: Climate) -> Counter[str]:
     """Return for each queue the number of messages for events that nobody has begun."""
     with reading(climate.engine) as conn:
         return claim_portions.rung_unbegun(conn)
@@ -252,7 +252,7 @@ def rescue(climate: Climate, by: str, holds: int = HOLDS) -> int:
 def _rescue_singly(climate: Climate, by: str) -> int:
     """Put back each event by itself; set a lease aside if that fails."""
     with climate.engine.begin() as conn:
-        stranded = event_claims.stranded(conn, climate.now(conn), RESCUED)
+        stranded = event_claims.orphaned(conn, climate.now(conn), RESCUED)
     count = 0
     for one in stranded:
         try:
@@ -267,7 +267,7 @@ def _rescue_singly(climate: Climate, by: str) -> int:
 def _rescue(climate: Climate, by: str, limit: int, holds: int, event_id: UUID | None = None) -> int:
     with climate.engine.begin() as conn:
         now = climate.now(conn)
-        stranded = _no_more_than(event_claims.stranded(conn, now, limit, event_id), holds)
+        stranded = _no_more_than(event_claims.orphaned(conn, now, limit, event_id), holds)
         if not stranded:
             return 0
         by_id = leases.get_many(conn, [one.lease_id for one in stranded])
@@ -291,14 +291,16 @@ def _rescue(climate: Climate, by: str, limit: int, holds: int, event_id: UUID | 
 
 
 def _lost(climate: Climate, event_id: UUID) -> Outcome:
-    return lambda lease, now: [event_transitions.fall_short(lease, event_id, now, "worker lost", climate.chance())]
+    return lambda lease, now: [event_transitions.retry_or_fail(lease, event_id, now, "worker lost", climate.chance())]
 
 
 def _unbegun_outcome(lease: Lease, event_id: UUID, now: datetime) -> Outcome | None:
     """Return the outcome of a share that nobody has begun; None if it still makes sense."""
     event = lease.event(event_id)
     why = Verdict.MISSED if event.kind is EventKind.ADDITIONAL else event_transitions.verdict(lease, event, now)
-    return None if why is Verdict.RUN else lambda lease, now: [event_transitions.pass_over(lease, event_id, why, now)]
+    return (
+        None if why is Verdict.RUN else lambda lease, now: [event_transitions.skip_or_miss(lease, event_id, why, now)]
+    )
 
 
 def next_due(climate: Climate) -> timedelta | None:
@@ -309,10 +311,10 @@ def next_due(climate: Climate) -> timedelta | None:
     return None if due_at is None else due_at - now
 
 
-def rest(climate: Climate) -> PendingWork:
+def pending_work(climate: Climate) -> PendingWork:
     """Return whether there is anything to claim, to send or to rescue, in one statement."""
     with reading(climate.engine) as conn:
-        return event_claims.rest(conn, climate.other_time(conn))
+        return event_claims.pending_work(conn, climate.other_time(conn))
 
 
 def system(name: str) -> Caller:

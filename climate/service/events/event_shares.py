@@ -33,7 +33,7 @@ def facts_of(conn: Connection, lease: Lease, claim: Message, by: str, outcome: O
         return list(outcome(lease, now))
     alone = share_transitions.with_share_only(lease, claim.event_id, share)
     happened = list(share_transitions.as_share_facts(share, outcome(alone, now)))
-    if not event_claims.others(conn, claim.event_id):
+    if not event_claims.has_open_claims(conn, claim.event_id):
         return share_transitions.settled(lease, claim.event_id, happened, now)
     return [_anew(conn, fact, share, by) if isinstance(fact, EventSharePutBack) else fact for fact in happened]
 

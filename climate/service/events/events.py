@@ -122,7 +122,7 @@ def _work_on(begun: Run) -> None:
 def too_late(begun: Run) -> Outcome | None:
     """Return the outcome of an event that makes sense no longer; None if it is to run."""
     event, why = begun.event, schedule.verdict(begun.lease, begun.event, begun.begun)
-    return None if why is Verdict.RUN else lambda lease, now: [schedule.pass_over(lease, event.id, why, now)]
+    return None if why is Verdict.RUN else lambda lease, now: [schedule.skip_or_miss(lease, event.id, why, now)]
 
 
 def _begin(climate: Climate, event_id: UUID, token: int, worker: str) -> Run | None:
@@ -237,10 +237,10 @@ def outcome_of(begun: Run, troubles: Sequence[Exception], lacking: Mapping[UUID,
         if kind is Refused:
             return lambda lease, now: [schedule.fail(lease, event_id, now, said)]
         if kind is CloudError:
-            return lambda lease, now: [schedule.fall_short(lease, event_id, now, said, climate.chance())]
+            return lambda lease, now: [schedule.retry_or_fail(lease, event_id, now, said, climate.chance())]
         return lambda lease, now: [
             schedule.wait(lease, event_id, now, said, limit)
-            or schedule.fall_short(lease, event_id, now, f"waited too long: {said}", climate.chance())
+            or schedule.retry_or_fail(lease, event_id, now, f"waited too long: {said}", climate.chance())
         ]
     return lambda lease, now: [*schedule.finish(lease, event_id, now), *host_handover.marks(lease, lacking, now)]
 

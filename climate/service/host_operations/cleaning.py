@@ -28,7 +28,7 @@ from climate.processes import process_supervisor
 from climate.service import transaction
 from climate.service.host_operations import cleaning_hook
 from climate.service.host_operations.cleaning_hook import LOST, HookProcess, HookRun, Machine
-from climate.service.host_operations.round_settings import AUTHOR, HANDS_ON
+from climate.service.host_operations.round_settings import AUTHOR, HOST_CLAIM_SECONDS
 from climate.service.hosts import reconcile
 from climate.service.notifications import delivery
 from climate.store.hosts import cleaning, pool_membership
@@ -82,7 +82,7 @@ class _Case:
 
 
 @dataclass(frozen=True, slots=True)
-class _Turn:
+class _HookStart:
     """Run of the hook that begins."""
 
     place: HostPlace
@@ -95,7 +95,7 @@ class _Claimed:
     """Hosts in cleaning that this worker has claimed."""
 
     mine: frozenset[int] = frozenset()
-    to_begin: Sequence[_Turn] = ()
+    to_begin: Sequence[_HookStart] = ()
     """Hosts for which the hook is to run now."""
     clean: Sequence[_Case] = ()
     out_of_tries: Sequence[_Case] = ()
@@ -105,7 +105,7 @@ def _cases(conn: Connection, climate: Climate) -> _Claimed:
     now, places = climate.now(conn), pool_membership.listed(conn, CLEANING)
     if not places:
         return _Claimed()
-    mine = pool_membership.claim(conn, [place.host for place in places], now, HANDS_ON)
+    mine = pool_membership.claim(conn, [place.host for place in places], now, HOST_CLAIM_SECONDS)
     places = [place for place in places if place.host in mine]
     known = cleaning.last_cleanings(conn, mine)
     cases = [_Case(p, token) for p, token in zip(places, event_claims.tokens(conn, len(places)), strict=True)]
@@ -116,12 +116,12 @@ def _cases(conn: Connection, climate: Climate) -> _Claimed:
     return _Claimed(mine, to_begin, clean, out_of_tries)
 
 
-def _begun(conn: Connection, climate: Climate, cases: Sequence[_Case], now: datetime) -> Sequence[_Turn]:
+def _begun(conn: Connection, climate: Climate, cases: Sequence[_Case], now: datetime) -> Sequence[_HookStart]:
     if not climate.settings.cleaning_hook:
         return ()
     limit = timedelta(seconds=climate.settings.cleaning_hook_seconds) + SLACK
     runs = cleaning.begin(conn, [case.place for case in cases], now, now + limit)
-    return [_Turn(c.place, runs[c.place.host], c.token) for c in cases if c.place.host in runs]
+    return [_HookStart(c.place, runs[c.place.host], c.token) for c in cases if c.place.host in runs]
 
 
 def _is_clean(climate: Climate, place: HostPlace, known: Mapping[int, Cleaning], now: datetime) -> bool:
@@ -150,7 +150,7 @@ def _final_error(place: HostPlace, known: Mapping[int, Cleaning], now: datetime)
     return LOST if run.machine is None else ""
 
 
-def _clean(climate: Climate, turn: _Turn) -> None:
+def _clean(climate: Climate, turn: _HookStart) -> None:
     """Run the hook for a host and record its result."""
     settings, host = climate.settings, turn.place.host
 

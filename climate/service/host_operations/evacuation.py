@@ -20,7 +20,7 @@ from climate.domain.facts import PoolCause
 from climate.domain.hosts.pools import HostPlace, Pool
 from climate.domain.notifications import Notice
 from climate.power import OFF
-from climate.service.host_operations.round_settings import HANDS_ON
+from climate.service.host_operations.round_settings import HOST_CLAIM_SECONDS
 from climate.service.notifications import delivery
 from climate.service.power import parallel_requests, switching
 from climate.service.power.parallel_requests import Job
@@ -67,7 +67,7 @@ def _claimed(conn: Connection, climate: Climate) -> list[tuple[Job, int]]:
     jobs = _to_fence(conn, now - timedelta(seconds=climate.settings.evacuate_after))
     if not jobs:
         return []
-    mine = pool_membership.claim(conn, [job.place.host for job in jobs], now, HANDS_ON)
+    mine = pool_membership.claim(conn, [job.place.host for job in jobs], now, HOST_CLAIM_SECONDS)
     own = [job for job in jobs if job.place.host in mine]
     return list(zip(own, event_claims.tokens(conn, len(own)), strict=True)) if own else []
 

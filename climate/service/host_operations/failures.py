@@ -63,7 +63,7 @@ def check(climate: Climate) -> None:
 
 def _judge(conn: Connection, climate: Climate, word: Word) -> tuple[list[HostPlace], Sequence[int]]:
     """Return the memberships of hosts that fail now, and the numbers of those that recovered."""
-    glance = pool_membership.glance(conn)
+    glance = pool_membership.list_columns(conn)
     if glance.is_quiet and all(word.get(name, UNKNOWN) is None for name in glance.names):
         return [], []
     now, known, taken_out = climate.now(conn), ailing.health(conn), ailing.taken_out(conn)

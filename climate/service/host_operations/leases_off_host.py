@@ -49,7 +49,7 @@ def clear(conn: Connection, climate: Climate, request: ClearRequest) -> tuple[Ou
     host locks its row first, so none can be added in between.
     """
     window, force, now = request.window, request.force, request.now
-    locks.hosts_alone(conn)
+    locks.lock_host_allocation(conn)
     result = health.holding(conn, window.host, window.during)
     outcomes: tuple[Outcome, ...] = ()
     if result and force:

@@ -41,7 +41,7 @@ WORKED_ON = "worked on: "
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class WindowRequest:
     """Request for a window. No `start` means now; no `end` means that it is unknown.
 
     With `force`, leases that hold the host then get other hosts, or lose it. With `version`, the version of its
@@ -66,12 +66,14 @@ class Planned:
     moved: tuple[Outcome, ...] = ()
 
 
-def plan(climate: Climate, caller: Caller, order: Order, *, dry_run: bool = False) -> Planned:
+def plan(climate: Climate, caller: Caller, order: WindowRequest, *, dry_run: bool = False) -> Planned:
     """Create a maintenance window of a host."""
     return plan_all(climate, caller, [order], dry_run=dry_run)[0]
 
 
-def plan_all(climate: Climate, caller: Caller, orders: Sequence[Order], *, dry_run: bool = False) -> list[Planned]:
+def plan_all(
+    climate: Climate, caller: Caller, orders: Sequence[WindowRequest], *, dry_run: bool = False
+) -> list[Planned]:
     """Create windows for all of the hosts, or for none.
 
     Raises Conflict with the leases that hold one then, or, with `force`, those that cannot be moved. Another
@@ -82,7 +84,9 @@ def plan_all(climate: Climate, caller: Caller, orders: Sequence[Order], *, dry_r
     return [_followed(climate, one, dry_run) for one in planned]
 
 
-def _insert_windows(conn: Connection, climate: Climate, caller: Caller, orders: Sequence[Order]) -> list[Planned]:
+def _insert_windows(
+    conn: Connection, climate: Climate, caller: Caller, orders: Sequence[WindowRequest]
+) -> list[Planned]:
     now = climate.now(conn)
     asked = [(order, _window(caller, order, pool_membership.get(conn, number(order.host_id)), now)) for order in orders]
     locked = lock_leases(conn, (window for order, window in asked if order.force))
@@ -93,14 +97,14 @@ def _insert_windows(conn: Connection, climate: Climate, caller: Caller, orders: 
     ]
 
 
-def _window(caller: Caller, order: Order, place: HostPlace, now: datetime) -> Window:
+def _window(caller: Caller, order: WindowRequest, place: HostPlace, now: datetime) -> Window:
     _refuse_moved(order, place)
     during, reason = _period(order, now), _reason(order.reason)
     window = Window(uuid4(), place.host, place.name, during, reason, PLANNED, caller.user_id, now)
     return replace(window, move_servers=order.move_servers)
 
 
-def _planned(conn: Connection, climate: Climate, order: Order, request: ClearRequest) -> Planned:
+def _planned(conn: Connection, climate: Climate, order: WindowRequest, request: ClearRequest) -> Planned:
     window, moved = request.window, clear(conn, climate, request)
     if not moved:  # otherwise its lease released it
         _refuse_moved(order, pool_membership.get(conn, window.host, lock=True))
@@ -109,7 +113,7 @@ def _planned(conn: Connection, climate: Climate, order: Order, request: ClearReq
     return Planned(window, moved)
 
 
-def _refuse_moved(order: Order, place: HostPlace) -> None:
+def _refuse_moved(order: WindowRequest, place: HostPlace) -> None:
     if order.version not in (None, place.version):
         raise clash([place])
 
@@ -223,7 +227,7 @@ def _open(conn: Connection, window_id: UUID) -> Window:
     return window
 
 
-def _period(order: Order, now: datetime) -> Period:
+def _period(order: WindowRequest, now: datetime) -> Period:
     start = now if order.start is None else order.start
     if start < now - GRACE:
         raise InvalidPeriod("Start date must be later than current date")

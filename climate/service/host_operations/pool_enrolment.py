@@ -11,7 +11,7 @@ from climate.cloud import FREEPOOL, CloudError, Fenced, NotYet
 from climate.context import Climate
 from climate.domain.facts import HostMoved
 from climate.domain.hosts.pools import HostPlace, Pool
-from climate.service.host_operations.round_settings import AUTHOR, HANDS_ON
+from climate.service.host_operations.round_settings import AUTHOR, HOST_CLAIM_SECONDS
 from climate.service.transaction import run
 from climate.store.hosts import pool_membership
 from climate.store.leases import event_claims
@@ -60,7 +60,7 @@ def _claimed(
 ) -> tuple[Enrolment, list[_Try]]:
     wanted = choose(conn, *args)
     numbers = [place.host for place in wanted.places]
-    mine = pool_membership.claim(conn, numbers, climate.now(conn), HANDS_ON) if numbers else frozenset()
+    mine = pool_membership.claim(conn, numbers, climate.now(conn), HOST_CLAIM_SECONDS) if numbers else frozenset()
     own = [place for place in wanted.places if place.host in mine]
     return wanted, list(map(_Try, own, event_claims.tokens(conn, len(own)))) if own else []
 

@@ -17,7 +17,7 @@ from climate.domain.hosts.pools import move as checked
 from climate.domain.policy import Caller, require
 from climate.service.host_operations import maintenance
 from climate.service.hosts import move_checks, reconcile
-from climate.service.hosts.move_checks import MOST_TOLD, MoveRequest, Order
+from climate.service.hosts.move_checks import MOST_TOLD, MoveRequest, RequestedMove
 from climate.service.leases import healing, shortages
 from climate.service.leases.reallocation import Case, Outcome, can_reallocate, reallocate_hosts
 from climate.service.transaction import run
@@ -47,7 +47,7 @@ class Moved:
     lost: Sequence[Promise] = ()
 
 
-def move(climate: Climate, caller: Caller, order: Order, *, dry_run: bool = False) -> list[Moved]:
+def move(climate: Climate, caller: Caller, order: RequestedMove, *, dry_run: bool = False) -> list[Moved]:
     """Move all of the hosts, or none; a dry run returns the effects.
 
     Raises Conflict with the leases that would lose a host, or for a host that still has servers or was moved by
@@ -57,7 +57,7 @@ def move(climate: Climate, caller: Caller, order: Order, *, dry_run: bool = Fals
     _check(order)
     seen, token = run(climate, _hosts_and_token, order)
     asked = MoveRequest(order, caller, token, tuple(seen))
-    run(climate, move_checks.refuse_plainly, asked)
+    run(climate, move_checks.precheck, asked)
     if order.to is Pool.MAINTENANCE:
         return _maintain(climate, asked, dry_run)
     try:
@@ -73,7 +73,7 @@ def move(climate: Climate, caller: Caller, order: Order, *, dry_run: bool = Fals
     return done
 
 
-def _check(order: Order) -> None:
+def _check(order: RequestedMove) -> None:
     if order.to not in BY_HAND:
         raise InvalidInput(
             f"Hosts cannot be moved to the pool {order.to} by an admin; allowed are {', '.join(BY_HAND)}"
@@ -84,11 +84,11 @@ def _check(order: Order) -> None:
         raise InvalidInput(f"reason must be a text of {LONGEST_REASON} characters at most")
 
 
-def _hosts_and_token(conn: Connection, order: Order) -> tuple[list[HostPlace], int]:
+def _hosts_and_token(conn: Connection, order: RequestedMove) -> tuple[list[HostPlace], int]:
     return _requested_hosts(conn, order), event_claims.tokens(conn, 1)[0]
 
 
-def _requested_hosts(conn: Connection, order: Order) -> list[HostPlace]:
+def _requested_hosts(conn: Connection, order: RequestedMove) -> list[HostPlace]:
     """Return the requested hosts in the order of their numbers, each once."""
     read = {name: whole_number(name) for name in order.hosts}
     numbers = {name: number for name, number in read.items() if number is not None}
@@ -227,7 +227,7 @@ def _reallocate(conn: Connection, climate: Climate, request: MoveRequest, lost: 
     return outcomes
 
 
-def _follow(climate: Climate, order: Order, done: Sequence[Moved], reallocated: Sequence[HostPlace]) -> None:
+def _follow(climate: Climate, order: RequestedMove, done: Sequence[Moved], reallocated: Sequence[HostPlace]) -> None:
     reconcile.send_moves(climate, reallocated)
     if order.to is not Pool.RESERVATION:
         reconcile.send_moves(climate, [one.after for one in done if one.after != one.before])
@@ -239,7 +239,7 @@ def _maintain(climate: Climate, request: MoveRequest, dry_run: bool) -> list[Mov
     """Create a window for each host, from now on and without an end."""
     lost = run(climate, move_checks.lost_by, request)
     reason, force = request.order.reason or UNSAID, request.order.force
-    wanted = [maintenance.Order(str(p.host), None, None, reason, force, p.version) for p in request.moving]
+    wanted = [maintenance.WindowRequest(str(p.host), None, None, reason, force, p.version) for p in request.moving]
     maintenance.plan_all(climate, request.caller, wanted, dry_run=dry_run)
     if not dry_run:
         maintenance.run_round(climate)

@@ -10,7 +10,7 @@ from sqlalchemy import Connection
 from climate.cloud import CloudServer
 from climate.context import Climate
 from climate.domain.errors import InvalidInput, InvalidPeriod, NotFound
-from climate.domain.hosts.pools import Deadline, HostPlace, OnEnd, OnIdle, Pool
+from climate.domain.hosts.pools import DeadlineAction, HostPlace, OnEnd, OnIdle, Pool
 from climate.domain.operator_facts import terms_stream
 from climate.domain.period import Period
 from climate.domain.policy import Caller, require
@@ -19,7 +19,7 @@ from climate.service.host_operations.recycling import UpcomingAction
 from climate.service.hosts import multi_tenant
 from climate.service.transaction import run
 from climate.store.hosts import drift, pool_membership, pool_settings, pools
-from climate.store.hosts.pool_settings import Terms
+from climate.store.hosts.pool_settings import PoolSettings
 from climate.store.hosts.pools import Count, Promise
 from climate.store.journal import journal
 from climate.store.journal.journal import Entry
@@ -39,7 +39,7 @@ MOST: Mapping[str, int] = {
 
 WORDS: Mapping[str, frozenset[str]] = {
     "on_end": frozenset(OnEnd),
-    "recycle_deadline": frozenset(Deadline),
+    "recycle_deadline": frozenset(DeadlineAction),
     "idle": frozenset(OnIdle),
 }
 
@@ -50,7 +50,7 @@ class PoolStatus:
 
     pool: Pool
     count: Count
-    terms: Terms | None = None
+    terms: PoolSettings | None = None
     """Terms of the reservation pool that apply now."""
     own: frozenset[str] = frozenset()
     """Names of the terms that an admin has set; the others come from the settings."""
@@ -120,7 +120,7 @@ def history(climate: Climate, caller: Caller, pool: Pool) -> list[Entry]:
 def _statuses(conn: Connection, climate: Climate, at: datetime | None = None) -> list[PoolStatus]:
     now = climate.now(conn)
     counts = pools.counted(conn, now, now + SOON)
-    own = pool_settings.own(conn) if at is None else pool_settings.then(conn, at)
+    own = pool_settings.stored_settings(conn) if at is None else pool_settings.settings_at(conn, at)
     said = frozenset(name for name in pool_settings.NAMES if own.get(name) is not None)
     result = [PoolStatus(pool, counts.get(pool, Count())) for pool in Pool]
     kept = PoolStatus(

@@ -16,7 +16,7 @@ from climate.domain.lease import Lease
 from climate.domain.notifications import Notice
 from climate.domain.policy import Caller
 from climate.domain.status import EventKind
-from climate.service.host_operations.round_settings import HANDS_ON
+from climate.service.host_operations.round_settings import HOST_CLAIM_SECONDS
 from climate.service.hosts import lease_transitions, reconcile
 from climate.service.notifications import delivery
 from climate.service.round_steps import RoundSteps
@@ -82,7 +82,7 @@ def return_hosts(climate: Climate, hosts: Collection[int], back: Return) -> froz
 
 def _find_returning(conn: Connection, climate: Climate, hosts: Collection[int]) -> list[_Returning]:
     free = frozenset(hosts) - maintenance.active_on(conn, hosts) - cleaning.alive(conn, hosts).keys()
-    mine = pool_membership.claim(conn, free, climate.now(conn), HANDS_ON) if free else frozenset()
+    mine = pool_membership.claim(conn, free, climate.now(conn), HOST_CLAIM_SECONDS) if free else frozenset()
     present = [
         p
         for p in pool_membership.of(conn, mine).values()

@@ -17,12 +17,12 @@ from climate.cloud import CloudError, CloudServer, Fenced, NotYet
 from climate.context import Climate
 from climate.domain.facts import HostMoved
 from climate.domain.hosts import pools, recycling
-from climate.domain.hosts.pools import MULTI_TENANT, RECYCLING, Deadline, HostPlace, OnEnd, Pool
+from climate.domain.hosts.pools import MULTI_TENANT, RECYCLING, DeadlineAction, HostPlace, OnEnd, Pool
 from climate.domain.hosts.recycling import NextAction, RecyclingHost
 from climate.domain.notifications import Notice
 from climate.plugin import CLOUD_POOLS
 from climate.service.host_operations import server_moves
-from climate.service.host_operations.round_settings import AUTHOR, HANDS_ON
+from climate.service.host_operations.round_settings import AUTHOR, HOST_CLAIM_SECONDS
 from climate.service.host_operations.server_moves import Leaving
 from climate.service.hosts import lease_transitions, reconcile
 from climate.service.hosts.lease_transitions import lead
@@ -67,7 +67,11 @@ def run_round(climate: Climate) -> int:
 def _cases(conn: Connection, climate: Climate) -> tuple[list[_Case], datetime]:
     now = climate.now(conn)
     result = pool_membership.listed(conn, RECYCLING)
-    mine = pool_membership.claim(conn, [place.host for place in result], now, HANDS_ON) if result else frozenset()
+    mine = (
+        pool_membership.claim(conn, [place.host for place in result], now, HOST_CLAIM_SECONDS)
+        if result
+        else frozenset()
+    )
     stays = _stays(conn, [place for place in result if place.host in mine])
     tokens = event_claims.tokens(conn, len(stays)) if stays else []
     return [_Case(stay, left, token) for (stay, left), token in zip(stays, tokens, strict=True)], now
@@ -98,7 +102,7 @@ def _stay(
     left = left_by.get(place.reservation_id) if place.reservation_id else None
     if left is None:
         return RecyclingHost(place, on_end=OnEnd.RECYCLE, needed_at=needed_at), None
-    policy = Deadline(left.spec.get("recycle_deadline") or Deadline.TERMINATE)
+    policy = DeadlineAction(left.spec.get("recycle_deadline") or DeadlineAction.TERMINATE)
     on_end = OnEnd(left.spec.get("on_end") or OnEnd.TERMINATE)
     return RecyclingHost(place, on_end, policy, left.over, needed_at), left
 
@@ -264,7 +268,7 @@ class UpcomingAction:
     """Time and kind of the next action on the servers of a recycling host."""
 
     deadline: datetime
-    policy: Deadline
+    policy: DeadlineAction
 
 
 def ahead(conn: Connection, settings: Settings, hosts: Sequence[HostPlace]) -> dict[int, UpcomingAction]:
@@ -276,6 +280,6 @@ def ahead(conn: Connection, settings: Settings, hosts: Sequence[HostPlace]) -> d
     }
 
 
-def _policy(stay: RecyclingHost, deadline: datetime, before: timedelta) -> Deadline:
+def _policy(stay: RecyclingHost, deadline: datetime, before: timedelta) -> DeadlineAction:
     spared = recycling.next_action(stay, 1, before, deadline) in (NextAction.MOVE, NextAction.REPLACE)
-    return Deadline.MOVE if spared else Deadline.TERMINATE
+    return DeadlineAction.MOVE if spared else DeadlineAction.TERMINATE

@@ -6,5 +6,5 @@ from climate.domain.policy import Caller
 
 AUTHOR = Caller("climate:rounds", "")
 
-HANDS_ON = timedelta(seconds=60)
+HOST_CLAIM_SECONDS = timedelta(seconds=60)
 """Maximum time for which one worker claims a host, so that no other one sends the same requests to the cloud."""

@@ -14,7 +14,7 @@ from sqlalchemy import Connection
 from climate.cloud import CloudError, CloudServer, Fenced, NotYet, Refused
 from climate.context import Climate
 from climate.domain.hosts.pools import HostPlace, Pool
-from climate.service.host_operations.round_settings import HANDS_ON
+from climate.service.host_operations.round_settings import HOST_CLAIM_SECONDS
 from climate.service.transaction import run
 from climate.store.hosts import maintenance, pool_membership, pool_settings
 from climate.store.leases import event_claims
@@ -62,7 +62,7 @@ def move_away(climate: Climate, server: CloudServer, host: str, token: int, *, a
 def _claimed(conn: Connection, climate: Climate) -> list[tuple[HostPlace, int]]:
     result = _leaving(conn, climate)
     mine = (
-        pool_membership.claim(conn, [place.host for place in result], climate.now(conn), HANDS_ON)
+        pool_membership.claim(conn, [place.host for place in result], climate.now(conn), HOST_CLAIM_SECONDS)
         if result
         else frozenset()
     )

@@ -20,7 +20,7 @@ CLEANED_BEFORE = frozenset({Pool.RESERVATION, Pool.MULTI_TENANT, Pool.LENT, Pool
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class RequestedMove:
     """Request to move hosts, given by number or name, to a pool.
 
     `force`: also away from a lease, which then gets another host if there is one. `source`: the pool in which all
@@ -38,7 +38,7 @@ class Order:
 class MoveRequest:
     """Request, its author, and the fencing token under which it is carried out."""
 
-    order: Order
+    order: RequestedMove
     caller: Caller
     token: int
     seen: tuple[HostPlace, ...]
@@ -78,7 +78,7 @@ def refuse(request: MoveRequest, lost: Sequence[Promise]) -> None:
     raise LeasesInTheWay(message, {"leases": [_detail(one, names[one.host]) for one in lost]})
 
 
-def refuse_plainly(conn: Connection, request: MoveRequest) -> None:
+def precheck(conn: Connection, request: MoveRequest) -> None:
     """Refuse a move that is impossible already, before the cloud is asked."""
     refuse(request, lost_by(conn, request))
     refuse_busy(conn, request.numbers)

@@ -29,7 +29,7 @@ def unregistered(climate: Climate) -> Sequence[CloudHost] | None:
     return [host for host in result if host.name not in known]
 
 
-def strangers(climate: Climate, caller: Caller, *, servers: bool) -> list[UnregisteredHost] | None:
+def list_unregistered(climate: Climate, caller: Caller, *, servers: bool) -> list[UnregisteredHost] | None:
     """Return the unregistered hosts for admins; with `servers`, those on each of them."""
     require(caller, "pools:get")
     result = unregistered(climate)

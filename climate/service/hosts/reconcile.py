@@ -16,7 +16,7 @@ from climate.domain.hosts.pools import READY, HostPlace, Pool
 from climate.domain.notifications import Notice
 from climate.domain.status import EventKind, EventStatus
 from climate.plugin import CLOUD_POOLS
-from climate.service.host_operations.round_settings import AUTHOR, HANDS_ON
+from climate.service.host_operations.round_settings import AUTHOR, HOST_CLAIM_SECONDS
 from climate.service.notifications import delivery
 from climate.service.transaction import run
 from climate.store import locks
@@ -86,14 +86,14 @@ def _read_aggregates(pools: Mapping[str, frozenset[str]]) -> Seen:
 
 
 def _compare(conn: Connection, climate: Climate, seen: Seen) -> _Comparison:
-    glance = pool_membership.glance(conn)
+    glance = pool_membership.list_columns(conn)
     if not glance.is_noted and _all_there(glance, seen):
         return _Comparison(frozenset(glance.names), [], frozenset(glance.numbers), {})
     known = pool_membership.listed(conn)
     astray = [place for place in known if _is_astray(place, seen.get(place.name, frozenset()))]
     numbers = frozenset(place.host for place in astray)
     idle = numbers - _at_work(conn, astray, seen)
-    mine = pool_membership.claim(conn, idle, climate.now(conn), HANDS_ON) if idle else idle
+    mine = pool_membership.claim(conn, idle, climate.now(conn), HOST_CLAIM_SECONDS) if idle else idle
     return _Comparison(
         known=frozenset(place.name for place in known),
         astray=[place for place in astray if place.host in mine],

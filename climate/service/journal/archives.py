@@ -102,12 +102,12 @@ def archive(
 def _alone(climate: Climate) -> Iterator[None]:
     """Hold the lock of archives; Busy while another process holds it."""
     with reading(climate.engine) as guard:
-        if not archives.alone(guard):
+        if not archives.try_lock(guard):
             raise Busy("another archive run is in progress: try again when it is done")
         try:
             yield
         finally:
-            archives.let_others(guard)
+            archives.unlock(guard)
 
 
 def declare_lost(climate: Climate, name: str) -> LostArchive:
@@ -123,7 +123,7 @@ def declare_lost(climate: Climate, name: str) -> LostArchive:
             raise NotFound(f"no archive is named {name[:200]!r}: `climate journal check` names those that are damaged")
         if archive_files.damage(folder(climate.settings) / name, result.size, result.sha256) is None:
             raise Conflict(f"the archive {name} is as it was written: only a missing or damaged one can be lost")
-        kept, gone = transaction.run(climate, archives.lose, result.id)
+        kept, gone = transaction.run(climate, archives.delete_index, result.id)
     log.warning("an archive is declared lost", archive=name, kept=kept, gone=gone)
     return LostArchive(kept, gone)
 

@@ -40,7 +40,7 @@ from climate.service.lease_tree import parts as lease_parts
 from climate.service.lease_tree import splits as tree_splits
 from climate.service.leases import confirmation, leases, shortages
 from climate.service.leases import update as changes
-from climate.service.leases.leases import Order
+from climate.service.leases.leases import LeaseRequest
 from climate.service.leases.update import Changes, PartsFirst
 from climate.service.sharing import access
 from climate.service.transaction import run
@@ -69,7 +69,9 @@ class _Refused(Exception):
         self.children = children
 
 
-def create(climate: Climate, caller: Caller, order: Order, key: Key | None = None, *, dry_run: bool = False) -> Lease:
+def create(
+    climate: Climate, caller: Caller, order: LeaseRequest, key: Key | None = None, *, dry_run: bool = False
+) -> Lease:
     """Record a lease as `leases.create` does; with hosts of children if its own do not suffice.
 
     A reservation of hosts may name the `zone` or the `cell` in which it must lie, and may be spread `across`
@@ -92,7 +94,7 @@ def create(climate: Climate, caller: Caller, order: Order, key: Key | None = Non
     return _placed(climate, caller, order, key, dry_run=dry_run)
 
 
-def _may_lie_in_children(climate: Climate, order: Order, refusal: ClimateError) -> bool:
+def _may_lie_in_children(climate: Climate, order: LeaseRequest, refusal: ClimateError) -> bool:
     """Return whether children may give what is refused here. Raise NotEnoughHosts with their names if none answers."""
     if all(tree_splits.is_only_for_here(climate, spec) for spec in order.reservations):
         return False
@@ -103,7 +105,7 @@ def _may_lie_in_children(climate: Climate, order: Order, refusal: ClimateError) 
     return False
 
 
-def _resumed(climate: Climate, caller: Caller, known: Lease, order: Order) -> Lease | None:
+def _resumed(climate: Climate, caller: Caller, known: Lease, order: LeaseRequest) -> Lease | None:
     """Return the lease of an earlier request and continue its creation; None if that was undone."""
     if not known.parts:
         return known
@@ -120,7 +122,7 @@ def _resumed(climate: Climate, caller: Caller, known: Lease, order: Order) -> Le
         return None
 
 
-def _placed(climate: Climate, caller: Caller, order: Order, key: Key | None, *, dry_run: bool) -> Lease:
+def _placed(climate: Climate, caller: Caller, order: LeaseRequest, key: Key | None, *, dry_run: bool) -> Lease:
     without: frozenset[Child] = frozenset()
     for _ in range(ROUNDS):
         splits = tree_splits.splits(climate, caller, order, without)
@@ -138,13 +140,13 @@ def _placed(climate: Climate, caller: Caller, order: Order, key: Key | None, *, 
     raise NotEnoughHosts("Not enough hosts available: hosts that children offered were taken each time")
 
 
-def _carried_out(climate: Climate, caller: Caller, lease: Lease, order: Order) -> Lease:
+def _carried_out(climate: Climate, caller: Caller, lease: Lease, order: LeaseRequest) -> Lease:
     """Hold all parts, and confirm them unless only a hold was requested."""
     lease = _hold_parts(climate, caller, lease)
     return lease if order.hold is not None else confirm(climate, caller, lease.id)
 
 
-def _length(climate: Climate, order: Order) -> timedelta:
+def _length(climate: Climate, order: LeaseRequest) -> timedelta:
     """Return the length of the hold: as requested, or as the two phases need, up to its own end."""
     if order.hold is not None:
         return order.hold
@@ -322,7 +324,7 @@ def _write_sync_event(
     conn: Connection, climate: Climate, caller: Caller, lease_id: UUID, delay: timedelta, version: int | None
 ) -> Lease:
     lease = stored.get(conn, lease_id, project_id=leases.scope(caller), lock=True)
-    shortages.unless_version(lease, version)
+    shortages.check_version(lease, version)
     now = climate.now(conn)
     lease = unbegun_claims.take_back(conn, caller, lease, now)
     event_transitions.refuse_while_running(lease)

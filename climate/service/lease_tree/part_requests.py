@@ -31,7 +31,7 @@ from climate.domain.lease import Lease
 from climate.domain.policy import Caller
 from climate.domain.status import LeaseStatus
 from climate.service.leases import confirmation, leases, update
-from climate.service.leases.leases import Order
+from climate.service.leases.leases import LeaseRequest
 from climate.service.leases.update import Changes
 from climate.store.hosts.hosts import HOST_TYPE
 from climate.store.idempotency import Key
@@ -126,7 +126,7 @@ def _own(climate: Climate, account: Caller, lease_id: UUID) -> Lease:
     return lease
 
 
-def _order(climate: Climate, order: PartOrder, hold: timedelta) -> Order:
+def _order(climate: Climate, order: PartOrder, hold: timedelta) -> LeaseRequest:
     """Return the order in the types of the plugin; raise InvalidInput for an invalid specification."""
     plugin = climate.plugins[HOST_TYPE]
     try:
@@ -134,7 +134,7 @@ def _order(climate: Climate, order: PartOrder, hold: timedelta) -> Order:
     except ValidationError as error:
         raise InvalidInput(f"The reservation cannot be used: {', '.join(sorted(error.messages_dict))}") from None
     reservation = {"resource_type": HOST_TYPE, **spec}
-    return Order(order.name, order.start, order.end, reservations=(reservation,), hold=hold)
+    return LeaseRequest(order.name, order.start, order.end, reservations=(reservation,), hold=hold)
 
 
 def _key(order: PartOrder, key: str, seconds: int) -> Key:

@@ -16,7 +16,7 @@ from climate.domain.policy import Caller
 from climate.domain.reservation_spec import Spec
 from climate.service.lease_tree import parts as lease_parts
 from climate.service.leases import leases
-from climate.service.leases.leases import Order
+from climate.service.leases.leases import LeaseRequest
 from climate.service.leases.reservations import Split
 from climate.store.hosts.hosts import HOST_TYPE
 
@@ -51,7 +51,7 @@ class Places:
     """Zone or cell that the reservation names."""
 
 
-def begins_here(climate: Climate, order: Order) -> bool:
+def begins_here(climate: Climate, order: LeaseRequest) -> bool:
     """Return whether children are asked only if this deployment lacks hosts.
 
     A reservation that may be spread gets the wanted number of hosts, not only the minimum.
@@ -72,7 +72,7 @@ def is_only_for_here(climate: Climate, spec: Spec) -> bool:
     return is_preemptible(spec) or (not _names_none(spec) and _names_this(climate, spec))
 
 
-def splits(climate: Climate, caller: Caller, order: Order, without: frozenset[Child]) -> dict[int, Split]:
+def splits(climate: Climate, caller: Caller, order: LeaseRequest, without: frozenset[Child]) -> dict[int, Split]:
     """Return the splits of the reservations that lie in children, by index.
 
     Raises NotEnoughHosts if nobody has the hosts, and InvalidInput for an unknown zone or cell.
@@ -129,7 +129,7 @@ def _is_called(child: Child, name: str) -> bool:
     return child.name == name or (child.kind == CELL and child.name.rpartition(PATH)[2] == name)
 
 
-def _split_of_last(climate: Climate, caller: Caller, order: Order, places: Places) -> Split | None:
+def _split_of_last(climate: Climate, caller: Caller, order: LeaseRequest, places: Places) -> Split | None:
     """Return the split of the last reservation; None: all of it is here. Raises NotEnoughHosts."""
     spec = order.reservations[-1]
     across = bool(spec.get("across"))
@@ -155,13 +155,13 @@ def _offered(offers: Sequence[Offered]) -> str:
     return f"children offer {', '.join(str(offer.hosts) for offer in offers) or 'none'}"
 
 
-def _filled(order: Order) -> Order:
+def _filled(order: LeaseRequest) -> LeaseRequest:
     """Return the order with the maximum number of hosts as the minimum of its last reservation."""
     spec = order.reservations[-1]
     return replace(order, reservations=(*order.reservations[:-1], {**spec, "min": spec["max"]}))
 
 
-def _refusal_here(climate: Climate, caller: Caller, order: Order) -> ClimateError | None:
+def _refusal_here(climate: Climate, caller: Caller, order: LeaseRequest) -> ClimateError | None:
     """Return the reason why this deployment cannot give the whole order; None: it can."""
     try:
         leases.create(climate, caller, order, dry_run=True)
@@ -170,7 +170,7 @@ def _refusal_here(climate: Climate, caller: Caller, order: Order) -> ClimateErro
     return None
 
 
-def _own_hosts(climate: Climate, caller: Caller, order: Order) -> int:
+def _own_hosts(climate: Climate, caller: Caller, order: LeaseRequest) -> int:
     """Return the number of hosts that this deployment could give for the last reservation."""
     some = {**order.reservations[-1], "min": 1}
     try:
@@ -192,7 +192,7 @@ def silence(children: Sequence[Child]) -> str:
 
 
 def _offers(
-    climate: Climate, caller: Caller, order: Order, children: Sequence[Child], least: int
+    climate: Climate, caller: Caller, order: LeaseRequest, children: Sequence[Child], least: int
 ) -> tuple[list[Offered], list[Child]]:
     """Return the offers of children for the last reservation of the order, best first, and the silent children."""
     own = (*lease_parts.OWN, "resource_type")

@@ -28,7 +28,7 @@ WHY = "an operator gave it another host"
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class ReplacementRequest:
     """Host that a lease, or one reservation of it, loses; `to` is the new one, None: any.
 
     With `force`, the new host need not match the requirements.
@@ -51,7 +51,7 @@ class Reallocated:
     to: int
 
 
-def reallocate(climate: Climate, caller: Caller, order: Order, *, dry_run: bool = False) -> Reallocated:
+def reallocate(climate: Climate, caller: Caller, order: ReplacementRequest, *, dry_run: bool = False) -> Reallocated:
     """Replace a host of a lease that has not ended.
 
     Servers on the old host stay there until the lease ends. Raises Conflict if the new host is not free, does not
@@ -66,7 +66,9 @@ def reallocate(climate: Climate, caller: Caller, order: Order, *, dry_run: bool 
     return done
 
 
-def _reallocate(conn: Connection, climate: Climate, caller: Caller, order: Order) -> tuple[Reallocated, Outcome]:
+def _reallocate(
+    conn: Connection, climate: Climate, caller: Caller, order: ReplacementRequest
+) -> tuple[Reallocated, Outcome]:
     host = pool_membership.get(conn, number(order.host_id))
     now = climate.now(conn)
     lease = unbegun_claims.take_back(conn, caller, _lease(conn, order), now)
@@ -84,7 +86,7 @@ def _reallocate(conn: Connection, climate: Climate, caller: Caller, order: Order
     return Reallocated(outcome.lease, reservation.id, host.host, min(got)), outcome
 
 
-def _lease(conn: Connection, order: Order) -> Lease:
+def _lease(conn: Connection, order: ReplacementRequest) -> Lease:
     """Return the lease, locked."""
     lease_id = order.lease_id
     if order.reservation_id is not None:
@@ -96,7 +98,7 @@ def _lease(conn: Connection, order: Order) -> Lease:
     return leases.get(conn, lease_id, lock=True)
 
 
-def _holder(lease: Lease, order: Order, host: HostPlace) -> Reservation:
+def _holder(lease: Lease, order: ReplacementRequest, host: HostPlace) -> Reservation:
     for reservation in lease.reservations:
         if host.host in reservation.hosts and order.reservation_id in (None, reservation.id):
             return reservation
@@ -121,7 +123,7 @@ def _seized(conn: Connection, reservation: Reservation, host: HostPlace, to: Hos
         raise InvalidInput(
             "force is only supported for physical:host reservations; on shared hosts capacity cannot be overridden"
         )
-    locks.hosts_alone(conn)
+    locks.lock_host_allocation(conn)
     pool_membership.get(conn, to.host, lock=True)
     wanted = HostRequest(ANYTHING, hold.during, 1, 1, own=frozenset((reservation.id,)))
     if conflict := hosts.first_conflict(conn, [to.host], wanted):

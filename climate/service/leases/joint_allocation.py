@@ -21,7 +21,7 @@ from climate.domain.hosts.min_cost_flow import Whole
 from climate.plugin import HOSTS, Allocation, Offer, ResourcePlugin, ResourceRequest
 from climate.store import locks
 from climate.store.allocation.candidates import Candidates
-from climate.store.allocation.hosts import PATIENT_LOOKS, TryPatiently
+from climate.store.allocation.hosts import PATIENT_LOOKS, MustWait
 
 T = TypeVar("T")
 
@@ -116,7 +116,7 @@ def _in_turn(conn: Connection, requests: Sequence[AllocationRequest[T]], beside:
         except SHORTAGES:
             if one.ask.patient or len(requests) == 1:
                 raise
-            raise TryPatiently() from None  # the reservations before it may have what only this one could have
+            raise MustWait() from None  # the reservations before it may have what only this one could have
     return results
 
 
@@ -129,7 +129,7 @@ def _together(
         one, ask = requests[place], beside(requests[place].ask, list(results.values()))
         if offer_of(conn, one.plugin(), ask) is None:
             results[place] = one.result(one.plugin().reserve(conn, ask))
-    locks.hosts_alone(conn)
+    locks.lock_host_allocation(conn)
     chosen = {place: requests[place] for place in asked if place not in results}
     by_kind = _offers(conn, chosen, lambda ask: beside(ask, list(results.values())))
     for kind in sorted(by_kind, key=lambda kind: (kind != HOSTS, kind)):  # docs/locks.md: hosts before the others

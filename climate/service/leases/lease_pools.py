@@ -52,7 +52,7 @@ def announce(climate: Climate, lease: Lease, *, new: bool = False) -> Lease:
     return replace(lease, reservations=tuple(_known(reservation, result) for reservation in lease.reservations))
 
 
-def together(conn: Connection, climate: Climate, lease: Lease) -> Insert | None:
+def aggregate_insert(conn: Connection, climate: Climate, lease: Lease) -> Insert | None:
     """Return the SQL that creates a new lease's aggregates in its transaction; None if the cloud has to be asked."""
     wishes = {str(number): wish for number, wish in _wishes(climate, lease).items()}
     return climate.cloud.pool_insert(conn, wishes) if wishes else None
@@ -70,7 +70,7 @@ def _wishes(climate: Climate, lease: Lease) -> dict[UUID, Mapping[str, str]]:
     return {one.id: _metadata(climate, lease.id, one.resource_type, one.spec, lease.period) for one in own}
 
 
-def identified(conn: Connection, lease: Lease) -> Lease:
+def with_aggregate_ids(conn: Connection, lease: Lease) -> Lease:
     """Return a lease from the journal with the ids of its present aggregates."""
     result = lease_pools.of(conn, [reservation.id for reservation in lease.reservations])
     return replace(lease, reservations=tuple(_known(reservation, result) for reservation in lease.reservations))

@@ -23,7 +23,7 @@ from climate.plugin.schema_fields import GIVEN_UP
 from climate.service.events import unbegun_claims
 from climate.service.leases import leases
 from climate.service.leases.dates import read as read_date
-from climate.service.leases.leases import Order
+from climate.service.leases.leases import LeaseRequest
 from climate.service.transaction import run
 from climate.store.leases import leases as stored
 
@@ -167,7 +167,7 @@ def _drop(climate: Climate, server_id: str) -> None:
         log.warning("orphaned server not deleted", server_id=server_id, error=str(error))
 
 
-def _order(lease_params: object) -> tuple[Order, Mapping[str, object]]:
+def _order(lease_params: object) -> tuple[LeaseRequest, Mapping[str, object]]:
     params = _object(lease_params)
     unknown = sorted(set(params) - LEASE_PARAMS)
     if unknown:
@@ -181,7 +181,7 @@ def _order(lease_params: object) -> tuple[Order, Mapping[str, object]]:
     if end is None:
         raise InvalidInput("lease_params: Missing parameter end")
     on_end = {"on_end": params["on_end"]} if "on_end" in params else {}
-    order = Order(name, _date(params, "start"), end, _date(params, "before_end"), events=_events(params))
+    order = LeaseRequest(name, _date(params, "start"), end, _date(params, "before_end"), events=_events(params))
     return order, on_end
 
 

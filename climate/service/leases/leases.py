@@ -26,7 +26,7 @@ from climate.plugin import ResourceRequest
 from climate.service.admission import admission as granting
 from climate.service.admission import enforcement
 from climate.service.admission.admission import Grant
-from climate.service.admission.enforcement import Gate
+from climate.service.admission.enforcement import Approval
 from climate.service.events import host_power_on, unbegun_claims
 from climate.service.journal import archives
 from climate.service.leases import lease_pools, shortages
@@ -56,7 +56,7 @@ GRACE = timedelta(minutes=1)
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class LeaseRequest:
     """Request for a lease. No `start` means now; each reservation has its `resource_type`."""
 
     name: str
@@ -75,7 +75,9 @@ class Order:
     sharing: Sharing = NOT_SHARED
 
 
-def create(climate: Climate, caller: Caller, order: Order, key: Key | None = None, *, dry_run: bool = False) -> Lease:
+def create(
+    climate: Climate, caller: Caller, order: LeaseRequest, key: Key | None = None, *, dry_run: bool = False
+) -> Lease:
     """Record the lease and allocate its resources, or do neither.
 
     With a key that was used before, returns the lease as it was created. NotEnoughHosts says how many match, how
@@ -102,7 +104,9 @@ def create(climate: Climate, caller: Caller, order: Order, key: Key | None = Non
     return lease_pools.announce(climate, lease, new=True) if is_new and not dry_run else lease
 
 
-def rehearse(climate: Climate, caller: Caller, order: Order, requested: Sequence[planning.Requested]) -> Lease:
+def dry_run_create(
+    climate: Climate, caller: Caller, order: LeaseRequest, requested: Sequence[planning.Requested]
+) -> Lease:
     """Return the lease that `create` would record now, with the approval of the external service; keep nothing.
 
     `requested`: its reservations, checked by the cloud. Raise the refusals of `create`, shortages without explanation.
@@ -117,7 +121,7 @@ class _Request:
     """A request to create a lease, with the idempotency key of the client."""
 
     caller: Caller
-    order: Order
+    order: LeaseRequest
     requested: Sequence[planning.Requested]
     key: Key | None
     turn: Turn = Turn.ONLY
@@ -132,7 +136,7 @@ def _twice(climate: Climate, request: _Request, attempt: Callable[[_Request], T]
     return second_try.if_short(climate, during, lambda turn: attempt(replace(request, turn=turn)))
 
 
-def _create(conn: Connection, patient: bool, gate: Gate, climate: Climate, request: _Request) -> tuple[Lease, bool]:
+def _create(conn: Connection, patient: bool, gate: Approval, climate: Climate, request: _Request) -> tuple[Lease, bool]:
     """Record the lease; return it, and false if an earlier request with the same key has created it."""
     caller, key = request.caller, request.key
     if key and (known := idempotency.earlier(conn, caller, key)):
@@ -143,7 +147,7 @@ def _create(conn: Connection, patient: bool, gate: Gate, climate: Climate, reque
     return lease, True
 
 
-def _create_lease(conn: Connection, patient: bool, gate: Gate, climate: Climate, request: _Request) -> Lease:
+def _create_lease(conn: Connection, patient: bool, gate: Approval, climate: Climate, request: _Request) -> Lease:
     order = request.order
     terms = begin(conn, climate, request.caller, gate, hold=order.hold is not None)
     patient = patient or request.turn is Turn.SECOND
@@ -151,7 +155,7 @@ def _create_lease(conn: Connection, patient: bool, gate: Gate, climate: Climate,
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
+class AdmissionTerms:
     """Admission under which a transaction creates leases, its time, and the terms of the pool."""
 
     grant: Grant
@@ -162,19 +166,19 @@ class Terms:
     """Preemptible leases that are locked already, of which hosts may be taken; None: lock those of its time."""
 
 
-def begin(conn: Connection, climate: Climate, caller: Caller, gate: Gate, *, hold: bool = False) -> Terms:
+def begin(conn: Connection, climate: Climate, caller: Caller, gate: Approval, *, hold: bool = False) -> AdmissionTerms:
     """Read and lock the limits of the project, before any lease or host is locked."""
     rules = admission.read(conn, caller.project_id)
     grant = granting.begin(conn, climate, caller, gate, rules, usual=Limit.HELD_LEASES if hold else None)
     now = climate.now(conn) if grant.has_waited else climate.other_time(conn) or rules.time
-    return Terms(grant, now, pool_settings.of(conn, climate.settings, rules.terms).of_a_lease)
+    return AdmissionTerms(grant, now, pool_settings.of(conn, climate.settings, rules.terms).of_a_lease)
 
 
 def place(
     conn: Connection,
     climate: Climate,
-    terms: Terms,
-    order: Order,
+    terms: AdmissionTerms,
+    order: LeaseRequest,
     requested: Sequence[planning.Requested],
     patient: bool,
 ) -> Lease:
@@ -189,7 +193,7 @@ def place(
     losers = _losers(conn, terms, ask.window)
     if losers:
         ask = replace(ask, giving_way=lease_shortening.reservations(losers))
-    planned = planning.reserve(conn, requested, ask, grant.gate.liked)
+    planned = planning.reserve(conn, requested, ask, grant.gate.preferred_hosts)
     if terms.turn is Turn.FIRST:
         second_try.refuse_fewer(conn, ask.window, ((r.spec, r.holds) for r in planned if _is_ordinary_here(r)))
     fact = created(grant.caller, order, _times(conn, climate, order, period, now, planned), now, planned)
@@ -201,7 +205,7 @@ def place(
     return lease
 
 
-def _losers(conn: Connection, terms: Terms, window: Period) -> tuple[Lease, ...]:
+def _losers(conn: Connection, terms: AdmissionTerms, window: Period) -> tuple[Lease, ...]:
     """Return the preemptible leases of which hosts may be taken, locked."""
     if terms.turn is not Turn.SECOND:
         return ()
@@ -215,7 +219,7 @@ def _is_ordinary_here(planned: PlannedReservation) -> bool:
 def _times(
     conn: Connection,
     climate: Climate,
-    order: Order,
+    order: LeaseRequest,
     period: Period,
     now: datetime,
     reservations: Sequence[PlannedReservation],
@@ -238,7 +242,7 @@ def usual_before_end(climate: Climate) -> timedelta:
 
 
 def created(
-    caller: Caller, order: Order, times: Times, now: datetime, reservations: tuple[PlannedReservation, ...]
+    caller: Caller, order: LeaseRequest, times: Times, now: datetime, reservations: tuple[PlannedReservation, ...]
 ) -> LeaseCreated:
     """Return the fact of a new lease with these events and reservations."""
     return LeaseCreated(
@@ -288,7 +292,7 @@ def _delete(
     conn: Connection, climate: Climate, owner: Caller, author: Caller, lease_id: UUID, version: int | None
 ) -> Lease:
     lease = leases.get(conn, lease_id, project_id=scope(owner), lock=True)
-    shortages.unless_version(lease, version)
+    shortages.check_version(lease, version)
     sublease_changes.check_deletion(conn, lease)
     now = climate.now(conn)
     lease = unbegun_claims.take_back(conn, author, lease, now)
@@ -309,8 +313,8 @@ def _read(conn: Connection, climate: Climate, caller: Caller, lease_id: UUID, at
         return access.get(conn, caller, lease_id)
     known = journal.of_lease(journal.until(story(conn, climate, caller, lease_id), at))
     if not known or (lease := fold(known)).gone:
-        raise shortages.no_lease(lease_id)
-    return lease_pools.identified(conn, lease)
+        raise shortages.lease_not_found(lease_id)
+    return lease_pools.with_aggregate_ids(conn, lease)
 
 
 def listed(climate: Climate, caller: Caller, listing: Listing) -> list[Lease]:
@@ -342,19 +346,19 @@ def story(conn: Connection, climate: Climate, caller: Caller, lease_id: UUID) ->
     """Return the facts of a lease, also of an archived one; one of another project is not found unless it is shared."""
     entries = access.entries(caller, archives.facts_of(conn, climate, lease_id))
     if entries is None:
-        raise shortages.no_lease(lease_id)
+        raise shortages.lease_not_found(lease_id)
     return entries
 
 
 def at_version(conn: Connection, climate: Climate, caller: Caller, lease_id: UUID, version: int) -> Lease:
     known = journal.of_lease(entry for entry in story(conn, climate, caller, lease_id) if entry.version <= version)
-    return lease_pools.identified(conn, fold(known))
+    return lease_pools.with_aggregate_ids(conn, fold(known))
 
 
 def as_created(conn: Connection, ids: Sequence[UUID]) -> list[Lease]:
     """Return leases that are not archived as they were created, also deleted ones."""
     first = [entry for entry in journal.read_many(conn, ids) if entry.version == 1]
-    return [lease_pools.identified(conn, fold(journal.of_lease([entry]))) for entry in first]
+    return [lease_pools.with_aggregate_ids(conn, fold(journal.of_lease([entry]))) for entry in first]
 
 
 def scope(caller: Caller) -> str | None:
@@ -377,14 +381,14 @@ def is_soon(climate: Climate, lease: Lease, now: datetime) -> bool:
     return not lease.gone and any(event.status == "UNDONE" and event.run_at <= soon for event in lease.events)
 
 
-def check_dates(climate: Climate, order: Order) -> None:
+def check_dates(climate: Climate, order: LeaseRequest) -> None:
     """Refuse an order with invalid dates, before anything is created for it."""
     with reading(climate.engine) as conn:
         now = climate.now(conn)
     schedule.before_end_time(period_of(order, now, climate), order.before_end, timedelta(0))
 
 
-def period_of(order: Order, now: datetime, climate: Climate) -> Period:
+def period_of(order: LeaseRequest, now: datetime, climate: Climate) -> Period:
     """Return the period of a new lease; raise InvalidPeriod or InvalidInput for dates that no lease has."""
     start = order.start or now.replace(microsecond=0)
     if start < now - GRACE:

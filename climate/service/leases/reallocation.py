@@ -83,7 +83,7 @@ def reallocate_hosts(conn: Connection, climate: Climate, case: Case) -> Outcome:
     Waits for concurrent allocations, so all leases of the transaction must be locked before. Hosts that cannot be
     replaced are kept, because they may return, unless they are given up.
     """
-    locks.hosts_alone(conn)
+    locks.lock_host_allocation(conn)
     lease = case.lease
     story = journal.of_lease(journal.read(conn, lease.id)) if _lacks(lease) else []
     held = pool_membership.of(conn, {host for r in lease.reservations for host in r.hosts})
@@ -121,7 +121,7 @@ def _sorted_holds(case: Case, r: Reservation, held: Mapping[int, HostPlace], sto
 
 def _sound_sublets(case: Case, r: Reservation, held: Mapping[int, HostPlace]) -> tuple[Hold, ...]:
     """Return the holds on usable hosts that are promised to sub-leases: they end before the lease, and stay so."""
-    _, pending = sublease.apart(r.holds, r.sublets)
+    _, pending = sublease.split_by_pending(r.holds, r.sublets)
     usable = (h for h in pending if h.host not in case.given_up)
     active = is_active(case.lease)
     return tuple(h for h in usable if lease_health.is_in_order(held[h.host], h, r, active=active))

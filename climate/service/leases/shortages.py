@@ -129,11 +129,11 @@ def _amounts_text(shortage: inventories.Shortage, request: inventories.AmountReq
     return f"{message}; it would fit from {shortage.fits_from:%Y-%m-%d %H:%M:%S} UTC"
 
 
-def unless_version(lease: Lease, version: int | None) -> None:
+def check_version(lease: Lease, version: int | None) -> None:
     """Return if `version` is the lease's or None, otherwise raise PreconditionFailed."""
     if version is not None and version != lease.version:
         raise PreconditionFailed(f"The lease is at version {lease.version}, not {version}")
 
 
-def no_lease(lease_id: UUID) -> NotFound:
+def lease_not_found(lease_id: UUID) -> NotFound:
     return NotFound(f"Object with {{'lease_id': '{lease_id}'}} not found")

@@ -30,7 +30,7 @@ from climate.domain.status import DONE, EventKind
 from climate.plugin import Allocation, ResourcePlugin, ResourceRequest
 from climate.service.admission import admission, enforcement
 from climate.service.admission.admission import Grant
-from climate.service.admission.enforcement import Gate
+from climate.service.admission.enforcement import Approval
 from climate.service.events import host_power_on, unbegun_claims
 from climate.service.leases import joint_allocation, lease_pools, shortages
 from climate.service.leases import reservations as planning
@@ -138,12 +138,12 @@ class _Request:
         return self.extender or self.caller
 
 
-def _update(conn: Connection, patient: bool, gate: Gate, climate: Climate, request: _Request) -> Lease:
+def _update(conn: Connection, patient: bool, gate: Approval, climate: Climate, request: _Request) -> Lease:
     caller, changes, free = request.caller, request.changes, request.changes.allocates_nothing
     grant = admission.freely(climate, caller) if free else admission.begin(conn, climate, caller, gate)
     losers = _losers(conn, climate, request) if request.turn is Turn.SECOND else ()
     lease = leases.get(conn, request.lease_id, project_id=scope(caller), lock=True)
-    shortages.unless_version(lease, request.version)
+    shortages.check_version(lease, request.version)
     now = climate.now(conn)
     if request.extender:
         sharing_changes.check_prolongation(access.relation(request.extender, lease), lease, changes)
@@ -173,9 +173,9 @@ class Change:
 def apply(conn: Connection, climate: Climate, grant: Grant, change: Change) -> Lease:
     """Plan and record the changes. A refusal is raised before anything of it is written."""
     lease, now = change.lease, change.now
-    liked = {r.id: grant.gate.liked(index) for index, r in enumerate(lease.reservations)}
+    liked = {r.id: grant.gate.preferred_hosts(index) for index, r in enumerate(lease.reservations)}
     losing = lease_shortening.reservations(change.losers)
-    wish = _Wish(lease, grant.caller, change.changes, now, change.patient, lease.period, liked, losing)
+    wish = _UpdateContext(lease, grant.caller, change.changes, now, change.patient, lease.period, liked, losing)
     facts = _facts(conn, climate, wish)
     if change.turn is Turn.FIRST:
         _refuse_fewer(conn, lease, facts)
@@ -217,7 +217,7 @@ def _losers(conn: Connection, climate: Climate, request: _Request) -> tuple[Leas
 
 
 @dataclass(frozen=True, slots=True)
-class _Wish:
+class _UpdateContext:
     lease: Lease
     caller: Caller
     changes: Changes
@@ -233,7 +233,7 @@ class _Wish:
     """Requirements of each reservation after the change."""
 
 
-def _facts(conn: Connection, climate: Climate, wish: _Wish) -> list[Fact]:
+def _facts(conn: Connection, climate: Climate, wish: _UpdateContext) -> list[Fact]:
     lease, changes, now = wish.lease, wish.changes, wish.now
     named = changes.name is not None and changes.name != lease.name
     facts: list[Fact] = [LeaseRenamed(now, changes.name or "")] if named else []
@@ -257,7 +257,7 @@ def _facts(conn: Connection, climate: Climate, wish: _Wish) -> list[Fact]:
     return [*facts, *moved, *replanned]
 
 
-def _all_replanned(conn: Connection, climate: Climate, wish: _Wish) -> list[ReservationChanged]:
+def _all_replanned(conn: Connection, climate: Climate, wish: _UpdateContext) -> list[ReservationChanged]:
     """Plan all reservations: in turn if that succeeds at once, otherwise together."""
     wanted = [_replanned(climate, wish, present) for present in wish.lease.reservations]
     return [fact for fact in joint_allocation.allocate(conn, wanted, partial(_beside, wish.lease)) if fact]
@@ -281,7 +281,9 @@ def _acknowledged(lease: Lease, now: datetime) -> list[Fact]:
     return [ReservationChanged(now, r.id, r.spec, r.holds, missing=r.missing, changed=False) for r in changed]
 
 
-def _moved(conn: Connection, climate: Climate, wish: _Wish, replanned: Sequence[ReservationChanged]) -> list[Fact]:
+def _moved(
+    conn: Connection, climate: Climate, wish: _UpdateContext, replanned: Sequence[ReservationChanged]
+) -> list[Fact]:
     """Return the facts that move the lease's events, and plan one for resources to hand over."""
     lease, now, period = wish.lease, wish.now, wish.period
     times = _times(conn, climate, wish, fold(replanned, lease))
@@ -296,7 +298,7 @@ def _moved(conn: Connection, climate: Climate, wish: _Wish, replanned: Sequence[
     return moved
 
 
-def _times(conn: Connection, climate: Climate, wish: _Wish, after: Lease) -> Times:
+def _times(conn: Connection, climate: Climate, wish: _UpdateContext, after: Lease) -> Times:
     """Return the times of the changed lease; hosts of one that has started are not prepared."""
     hosts = {host for r in after.reservations for host in r.hosts}
     has_started, settings = _started(wish.lease), climate.settings
@@ -344,7 +346,7 @@ def _spec(present: Reservation, changes: Changes) -> Mapping[str, object]:
     return {**present.spec, **{k: v for k, v in given.items() if k not in ("id", "resource_type")}}
 
 
-def _resource_request(climate: Climate, wish: _Wish, present: Reservation) -> ResourceRequest:
+def _resource_request(climate: Climate, wish: _UpdateContext, present: Reservation) -> ResourceRequest:
     return ResourceRequest(
         wish.specs[present.id],
         wish.period,
@@ -361,13 +363,15 @@ def _resource_request(climate: Climate, wish: _Wish, present: Reservation) -> Re
     )
 
 
-def _replanned(climate: Climate, wish: _Wish, present: Reservation) -> AllocationRequest[ReservationChanged | None]:
+def _replanned(
+    climate: Climate, wish: _UpdateContext, present: Reservation
+) -> AllocationRequest[ReservationChanged | None]:
     """Return what a reservation needs to be allocated anew; it is settled if nothing, or less time, is wanted."""
 
     def plugin() -> ResourcePlugin:
         return climate.plugins[present.resource_type]
 
-    own, _ = sublease.apart(present.holds, present.sublets)
+    own, _ = sublease.split_by_pending(present.holds, present.sublets)
     ask = _resource_request(climate, wish, replace(present, holds=own))
     result = partial(_change, wish, present)
     if present.lies_elsewhere or wish.lease.parent or (present.sublets and not own):
@@ -380,7 +384,7 @@ def _replanned(climate: Climate, wish: _Wish, present: Reservation) -> Allocatio
 
 
 def _settled(
-    climate: Climate, wish: _Wish, present: Reservation, request: ResourceRequest
+    climate: Climate, wish: _UpdateContext, present: Reservation, request: ResourceRequest
 ) -> Settled[ReservationChanged | None] | None:
     """Return the result if nothing, or less time, is wanted; None if the reservation has to be allocated."""
     spec, grace = wish.specs[present.id], event_transitions.grace(wish.specs.values())
@@ -395,7 +399,7 @@ def _settled(
     return None
 
 
-def _is_firm(climate: Climate, wish: _Wish, present: Reservation) -> bool:
+def _is_firm(climate: Climate, wish: _UpdateContext, present: Reservation) -> bool:
     """Return whether a reservation that is not to change keeps what it has, whatever the others need."""
     is_whole = not present.missing and not present.parts
     holds_any = present.holds or present.addresses or present.amounts
@@ -407,9 +411,9 @@ def _unchanged(request: ResourceRequest, present: Reservation) -> ResourceReques
     return planning.here(request, len(present.holds)) if "max" in request.spec else request
 
 
-def _change(wish: _Wish, present: Reservation, got: Allocation) -> ReservationChanged | None:
+def _change(wish: _UpdateContext, present: Reservation, got: Allocation) -> ReservationChanged | None:
     """Return the change of a reservation, or None if it stays as it is."""
-    _, promised = sublease.apart(present.holds, present.sublets)
+    _, promised = sublease.split_by_pending(present.holds, present.sublets)
     if promised:
         got = replace(got, holds=tuple(sorted((*got.holds, *promised), key=lambda hold: hold.host)))
     if present.parts:

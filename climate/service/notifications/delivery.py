@@ -12,7 +12,7 @@ from climate.domain.errors import NotFound
 from climate.domain.notifications import Audience, Notice
 from climate.domain.policy import Caller, require
 from climate.outbound import http_client
-from climate.outbound.http_client import CourierError, PostRequest, Receipt
+from climate.outbound.http_client import DeliveryError, PostRequest, Receipt
 from climate.service.admission import enforcement
 from climate.service.notifications import webhooks
 from climate.service.transaction import run
@@ -129,12 +129,12 @@ def _send(climate: Climate, claimed: Sequence[Kept], now: datetime) -> list[Resu
 def _parcel(climate: Climate, kept: Kept, now: datetime) -> PostRequest:
     settings = climate.settings
     if kept.notice.audience is Audience.ENFORCEMENT:
-        return enforcement.parcel(settings, enforcement.ON_END, kept.notice.body)
-    return webhooks.parcel(settings, kept, now)
+        return enforcement.build_request(settings, enforcement.ON_END, kept.notice.body)
+    return webhooks.build_request(settings, kept, now)
 
 
-def _result(climate: Climate, kept: Kept, answer: Receipt | CourierError, now: datetime) -> Result:
-    trouble = str(answer) if isinstance(answer, CourierError) else webhooks.trouble(answer.status)
+def _result(climate: Climate, kept: Kept, answer: Receipt | DeliveryError, now: datetime) -> Result:
+    trouble = str(answer) if isinstance(answer, DeliveryError) else webhooks.trouble(answer.status)
     return result(climate, kept, trouble, now, unwanted=isinstance(answer, Receipt) and answer.status == GONE)
 
 

@@ -14,7 +14,7 @@ from climate.domain.errors import InvalidInput
 from climate.domain.notifications import Audience, Notice, Topic
 from climate.domain.policy import Caller, require
 from climate.outbound import smtp_client
-from climate.outbound.smtp_client import Letter, MailServer, Sent
+from climate.outbound.smtp_client import MailServer, OutgoingMail, Sent
 from climate.service.notifications import delivery, mail_texts
 from climate.service.notifications.notice_texts import time_text
 from climate.service.transaction import run
@@ -77,7 +77,7 @@ def deliver(climate: Climate) -> int:
 
 def _remind(conn: Connection, climate: Climate) -> None:
     now = climate.now(conn)
-    before = mail_rows.advance(conn, now)
+    before = mail_rows.claim_interval(conn, now)
     if before is not None and climate.settings.smtp_url:
         notifications.add(conn, now, [_notice(one) for one in mail_rows.due(conn, before, now)])
 
@@ -97,12 +97,12 @@ def send(climate: Climate, server: MailServer, claimed: Sequence[Kept], now: dat
     addresses = climate.addresses(users)
     with reading(climate.engine) as conn:
         entries = calendar_feeds.entries_of(conn, {kept.notice.lease_id for kept in claimed if kept.notice.lease_id})
-    letters: dict[int, Letter] = {}
+    letters: dict[int, OutgoingMail] = {}
     for kept in claimed:
         address = addresses.get(kept.notice.user_id or "", "")
         if mail_texts.usable(address):
             entry = entries.get(kept.notice.lease_id) if kept.notice.lease_id else None
-            letters[kept.id] = Letter(address, mail_texts.message(kept, entry, server.sender, address))
+            letters[kept.id] = OutgoingMail(address, mail_texts.message(kept, entry, server.sender, address))
     sent = dict(zip(letters, smtp_client.send_all(server, list(letters.values())), strict=True)) if letters else {}
     return [_result(climate, kept, sent.get(kept.id, Sent(NO_ADDRESS, for_good=True)), now) for kept in claimed]
 

@@ -15,7 +15,7 @@ NOTHING: Mapping[str, str] = MappingProxyType({})
 UNTRIED = "climate did not run in that time, or had no worker for it"
 """Reason of a missed start that was never put back for another reason."""
 
-FATE = {
+END_TEXTS = {
     OnEnd.TERMINATE: "its servers are deleted",
     OnEnd.RECYCLE: "its servers go on until their hosts are needed, and nothing new can be booted there",
     OnEnd.RELEASE: "its servers go on, on hosts that are no longer its own",
@@ -112,7 +112,7 @@ def _policies(lease: Lease) -> set[OnEnd]:
 
 
 def _fate(lease: Lease) -> str:
-    fates = [FATE[policy] for policy in OnEnd if policy in _policies(lease)]
+    fates = [END_TEXTS[policy] for policy in OnEnd if policy in _policies(lease)]
     return "; ".join(fates) or "its resources are released"
 
 

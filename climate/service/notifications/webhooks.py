@@ -41,7 +41,7 @@ def key(settings: Settings) -> bytes:
     return read
 
 
-def parcel(settings: Settings, kept: Kept, now: datetime) -> PostRequest:
+def build_request(settings: Settings, kept: Kept, now: datetime) -> PostRequest:
     """Build the request for a notification. Its id is the same for every attempt."""
     body = json.dumps(_content(kept), ensure_ascii=False).encode()
     number, stamp = f"notice_{kept.id}", str(int(now.timestamp()))

@@ -83,7 +83,7 @@ def _insert_jobs(
     conn: Connection, climate: Climate, wanted: Mapping[HostPlace, str], supplies: Mapping[int, Supply], hard: bool
 ) -> list[Job]:
     numbers = [place.host for place in wanted]
-    locks.hosts_alone(conn)
+    locks.lock_host_allocation(conn)
     present, known = pool_membership.of(conn, numbers, lock=True), power.of(conn, numbers)
     needs, now = power.needs(conn, numbers), climate.now(conn)
     meant = {
@@ -166,7 +166,7 @@ def _turns(
     needs = power.needs(conn, numbers)
     turns = _judged(climate, part, {seen.job.supply.host: seen.job.place for seen in part}, needs, word, now)
     if any(turn.verdict is not Verdict.AS_BEFORE for turn in turns):
-        locks.hosts_alone(conn)
+        locks.lock_host_allocation(conn)
         present, needs = pool_membership.of(conn, numbers, lock=True), power.needs(conn, numbers)
         turns = _judged(climate, part, present, needs, word, now)
     known = power.of(conn, numbers)

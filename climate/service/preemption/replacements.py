@@ -44,7 +44,7 @@ def another(conn: Connection, climate: Climate, lease: Lease, r: Reservation, wi
     plugin = climate.plugins.get(r.resource_type)
     if plugin is None:
         return None
-    locks.hosts_alone(conn)
+    locks.lock_host_allocation(conn)
     unfit = health.unfit(conn)
     avoided = unfit.unwell | (unfit.busy | unfit.off if started(lease) else frozenset())
     try:
@@ -60,7 +60,7 @@ def for_longer(
     window = _resource_request(climate, lease, r, ()).window
     if window.end <= hold.during.end:
         return None
-    locks.hosts_alone(conn)
+    locks.lock_host_allocation(conn)
     locks.lock_hosts(conn, [hold.host])
     wanted = HostRequest(ANYTHING, replace(window, start=hold.during.end), 1, 1, own=frozenset({r.id}))
     until = hosts.first_conflict(conn, [hold.host], wanted) or window.end

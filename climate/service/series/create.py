@@ -29,7 +29,7 @@ from climate.service.admission import enforcement
 from climate.service.admission.enforcement import Gates
 from climate.service.leases import lease_pools, leases, shortages
 from climate.service.leases import reservations as planning
-from climate.service.leases.leases import Order
+from climate.service.leases.leases import LeaseRequest
 from climate.service.preemption import second_try
 from climate.service.preemption.second_try import Turn
 from climate.service.series import recurrence
@@ -53,7 +53,7 @@ SHOWN = 3
 class SeriesOrder:
     """Request for a series. `order` is that of the repeated lease; its name gets the date of each occurrence."""
 
-    order: Order
+    order: LeaseRequest
     rule: str
     zone: str
     make: Make = Make.ALL
@@ -72,7 +72,7 @@ class _Request:
     caller: Caller
     wanted: SeriesOrder
     first: Period
-    orders: Sequence[Order]
+    orders: Sequence[LeaseRequest]
     """One for each occurrence."""
     requested: Sequence[planning.Requested]
     key: Key | None
@@ -135,7 +135,7 @@ def _read(climate: Climate, caller: Caller, wanted: SeriesOrder, key: Key | None
     return _Request(caller, replace(wanted, rule=rule.text), first, orders, requested, key, dry_run)
 
 
-def _orders(order: Order, periods: Sequence[Period], zone: ZoneInfo) -> Iterable[Order]:
+def _orders(order: LeaseRequest, periods: Sequence[Period], zone: ZoneInfo) -> Iterable[LeaseRequest]:
     """Yield the order of each occurrence; its other dates keep their distance from its start."""
     days = {period.start.astimezone(zone).date() for period in periods}
     for period in periods:
@@ -224,7 +224,7 @@ def refusal_of(conn: Connection, error: ClimateError) -> str:
     return str(shortages.explanation(conn, error))
 
 
-def _period(order: Order) -> Period:
+def _period(order: LeaseRequest) -> Period:
     if order.start is None:
         raise InvalidInput("an occurrence needs a start")
     return Period(order.start, order.end)

@@ -15,7 +15,7 @@ from climate.service.availability import reasons, search
 from climate.service.availability.question import SearchRequest
 from climate.service.availability.reasons import Reason
 from climate.service.availability.search import Inquiry
-from climate.service.leases.leases import Order
+from climate.service.leases.leases import LeaseRequest
 
 MOST_SUGGESTED = 12
 """Maximum number of occurrences for which alternatives are searched."""
@@ -39,7 +39,7 @@ def name_of(name: str, start: datetime, zone: ZoneInfo, *, timed: bool = False) 
 
 
 def suggested(
-    climate: Climate, caller: Caller, order: Order, occurrences: Sequence[Occurrence]
+    climate: Climate, caller: Caller, order: LeaseRequest, occurrences: Sequence[Occurrence]
 ) -> Sequence[Occurrence]:
     """Return the occurrences, the first of those that do not fit with alternatives."""
     clashes = [place for place, one in enumerate(occurrences) if one.lease is None][:MOST_SUGGESTED]
@@ -56,7 +56,7 @@ def suggested(
     return result
 
 
-def _search(order: Order, period: Period) -> SearchRequest:
+def _search(order: LeaseRequest, period: Period) -> SearchRequest:
     """Return the search for exactly the time of an occurrence."""
     return SearchRequest(
         order.reservations, period.end - period.start, period.start, period.end, mode=Mode.AT, offers=1

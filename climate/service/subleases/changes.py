@@ -124,7 +124,7 @@ def prolong(conn: Connection, author: Caller, longer: Sequence[Prolonged], now: 
 
 def _check_free(conn: Connection, longer: Prolonged, own: Set[UUID]) -> None:
     numbers = {hold.host for hold in longer.holds}
-    locks.hosts_alone(conn)
+    locks.lock_host_allocation(conn)
     locks.lock_hosts(conn, numbers)
     wanted = HostRequest(ANYTHING, Period(longer.since, longer.until), 1, 1, own=frozenset(own))
     conflict = hosts.first_conflict(conn, tuple(numbers), wanted)

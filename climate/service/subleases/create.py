@@ -29,7 +29,7 @@ from climate.plugin import ResourceRequest
 from climate.service.events import host_power_on, unbegun_claims
 from climate.service.hosts.lease_transitions import lead
 from climate.service.leases import lease_pools, leases, shortages
-from climate.service.leases.leases import Order, scope
+from climate.service.leases.leases import LeaseRequest, scope
 from climate.service.notifications import delivery
 from climate.service.notifications import lease_events as lifecycle
 from climate.service.preemption.lease_shortening import power_events
@@ -166,7 +166,7 @@ def _checked(climate: Climate, parent: Lease, request: _Request, now: datetime) 
         raise InvalidInput("on_end: hosts of a sub-lease return to its parent, so choose terminate or recycle")
     event_transitions.refuse_while_running(parent)
     reservation = _reservation(parent, order)
-    period = leases.period_of(Order(order.name, order.start, order.end), now, climate)
+    period = leases.period_of(LeaseRequest(order.name, order.start, order.end), now, climate)
     if period.start < parent.period.start or period.end > parent.period.end:
         raise InvalidInput(
             f"The sub-lease must lie within its parent, {parent.period.start:%Y-%m-%d %H:%M:%S} to "
@@ -216,7 +216,7 @@ def _reservation(parent: Lease, order: SubleaseOrder) -> Reservation:
 def _chosen(conn: Connection, climate: Climate, case: _Case) -> PlannedReservation:
     """Return the reservation of the sub-lease, with hosts of the parent; their rows are locked."""
     order, r = case.order, case.reservation
-    locks.hosts_alone(conn)
+    locks.lock_host_allocation(conn)
     places = pool_membership.of(conn, r.hosts, lock=True)
     free = _candidates(climate, case, places)
     empty = [place for place in free if place.name not in case.request.in_use]
@@ -268,7 +268,7 @@ def _terms(usual: Mapping[str, object]) -> dict[str, object]:
 
 def _candidates(climate: Climate, case: _Case, places: Mapping[int, HostPlace]) -> list[HostPlace]:
     """Return the hosts that the parent can give: usable ones that it holds to its end, and as named."""
-    kept, _ = sublease.apart(case.reservation.holds, case.reservation.sublets)
+    kept, _ = sublease.split_by_pending(case.reservation.holds, case.reservation.sublets)
     own = {h.host for h in kept if h.during.start <= case.take_at and h.during.end == case.until}
     free = [place for place in places.values() if place.host in own and not place.removed and place.pool in BOOKABLE]
     if names := case.order.host_names:
@@ -310,7 +310,7 @@ def _recorded(conn: Connection, climate: Climate, case: _Case, planned: PlannedR
         prepare=host_power_on.due_at(conn, climate.settings, case.period, _hosts(planned.holds), now),
         grace=event_transitions.grace([planned.spec]),
     )
-    wish = Order(order.name, case.period.start, case.period.end)
+    wish = LeaseRequest(order.name, case.period.start, case.period.end)
     made = leases.created(case.receiver, wish, times, now, (planned,))
     of = ParentLease(parent.id, case.reservation.id, parent.project_id, case.until)
     made = replace(made, parent=of)
@@ -318,7 +318,7 @@ def _recorded(conn: Connection, climate: Climate, case: _Case, planned: PlannedR
     after = fold(facts, parent)
     facts = [*power_events(conn, climate, parent, after, now), *facts]
     after = stored.record(conn, case.request.caller, parent, *facts)
-    pools = lease_pools.together(conn, climate, fold([made]))
+    pools = lease_pools.aggregate_insert(conn, climate, fold([made]))
     lease = stored.record(conn, case.request.caller, None, made, pools=pools)
     own = (lifecycle.of(climate.settings, parent, after), lifecycle.of(climate.settings, None, lease))
     delivery.notify(conn, now, *(notice for notices in own for notice in notices))

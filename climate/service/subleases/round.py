@@ -128,7 +128,7 @@ def _return(conn: Connection, climate: Climate, sublease_id: UUID) -> Places | N
 
 def _return_to_parent(conn: Connection, climate: Climate, parent: Lease, lease: Lease, now: datetime) -> Places:
     """Record that the parent has the hosts of its sub-lease again; both leases are locked."""
-    locks.hosts_alone(conn)
+    locks.lock_host_allocation(conn)
     locks.lock_hosts(conn, {host for one in (lease, parent) for r in one.reservations for host in r.hosts})
     leases.record(conn, AUTHOR, lease, SubleaseReturned(now))
     story = journal.of_lease(journal.read(conn, parent.id))

@@ -28,13 +28,13 @@ from climate.domain.policy import Caller, require
 from climate.plugin import ResourceRequest
 from climate.service.admission import admission as granting
 from climate.service.admission import enforcement
-from climate.service.admission.enforcement import Gate
+from climate.service.admission.enforcement import Approval
 from climate.service.availability.question import ELSEWHERE
 from climate.service.events import host_power_on
 from climate.service.events.event_dispatch import system
 from climate.service.leases import lease_pools, leases
 from climate.service.leases import reservations as planning
-from climate.service.leases.leases import Order
+from climate.service.leases.leases import LeaseRequest
 from climate.service.notifications import delivery, notice_texts
 from climate.service.preemption import lease_shortening, second_try
 from climate.service.preemption.second_try import Turn
@@ -54,7 +54,7 @@ AUTHOR = system("waiting list")
 
 
 def create(
-    climate: Climate, caller: Caller, order: Order, wait: Wait, key: Key | None = None, *, dry_run: bool = False
+    climate: Climate, caller: Caller, order: LeaseRequest, wait: Wait, key: Key | None = None, *, dry_run: bool = False
 ) -> Lease:
     """Create the lease as `leases.create` does, or put it in the waiting list if it does not fit.
 
@@ -80,7 +80,7 @@ def create(
     return run(climate, _queue, climate, request, keep=not dry_run)
 
 
-def _refuse_useless(order: Order, requested: Sequence[planning.Requested]) -> None:
+def _refuse_useless(order: LeaseRequest, requested: Sequence[planning.Requested]) -> None:
     if order.hold is not None:
         raise InvalidInput("wait and hold_seconds exclude each other: a lease that waits has nothing to hold")
     if not requested:
@@ -95,7 +95,7 @@ def _refuse_useless(order: Order, requested: Sequence[planning.Requested]) -> No
             raise InvalidInput(f"Reservations of this form of {item.plugin.resource_type} cannot wait")
 
 
-def _checked_wait(conn: Connection, climate: Climate, order: Order, wait: Wait) -> None:
+def _checked_wait(conn: Connection, climate: Climate, order: LeaseRequest, wait: Wait) -> None:
     now = climate.now(conn)
     leases.period_of(order, now, climate)
     waiting.until(wait, order.start, now)
@@ -104,7 +104,7 @@ def _checked_wait(conn: Connection, climate: Climate, order: Order, wait: Wait) 
 @dataclass(frozen=True, slots=True)
 class _Request:
     caller: Caller
-    order: Order
+    order: LeaseRequest
     wait: Wait
     requested: Sequence[planning.Requested]
     key: Key | None
@@ -116,7 +116,7 @@ def _queue(conn: Connection, climate: Climate, request: _Request) -> Lease:
     if key and (known := idempotency.earlier(conn, caller, key)):
         return leases.at_version(conn, climate, caller, UUID(known), 1)
     rules = admission.read(conn, caller.project_id)
-    grant = granting.begin(conn, climate, caller, Gate(needed=False), rules, usual=Limit.WAITING_LEASES)
+    grant = granting.begin(conn, climate, caller, Approval(needed=False), rules, usual=Limit.WAITING_LEASES)
     now = climate.now(conn)
     period = leases.period_of(order, now, climate)
     agreed = pool_settings.of(conn, climate.settings, rules.terms).of_a_lease
@@ -190,7 +190,7 @@ def _twice(climate: Climate, tried: Attempt) -> Lease | None:
     return second_try.if_short(climate, during, attempt)
 
 
-def _grant(conn: Connection, patient: bool, gate: Gate, climate: Climate, tried: Attempt) -> Lease | None:
+def _grant(conn: Connection, patient: bool, gate: Approval, climate: Climate, tried: Attempt) -> Lease | None:
     """Record the grant; None if the lease does not wait any more."""
     owner, period, settings = tried.owner, tried.period, climate.settings
     rules = admission.read(conn, owner.project_id)
@@ -207,7 +207,7 @@ def _grant(conn: Connection, patient: bool, gate: Gate, climate: Climate, tried:
         return None
     soon = host_power_on.is_soon(settings, period, now)
     ask = replace(ask, soon=soon, giving_way=lease_shortening.reservations(losers))
-    planned = planning.reserve(conn, requested, ask, gate.liked)
+    planned = planning.reserve(conn, requested, ask, gate.preferred_hosts)
     if tried.turn is Turn.FIRST:
         second_try.refuse_fewer(conn, ask.window, ((r.spec, r.holds) for r in planned))
     lease_shortening.shorten(conn, climate, losers, lease.id, (hold for r in planned for hold in r.holds), now)

@@ -22,7 +22,7 @@ from climate.plugin import ResourceRequest
 from climate.service.availability.question import ALMOST, Searchable, moment
 from climate.service.leases import reservations as planning
 from climate.service.leases.joint_allocation import Unmatchable
-from climate.service.leases.leases import Order
+from climate.service.leases.leases import LeaseRequest
 from climate.store.allocation.free_times import seconds
 from climate.store.hosts import pool_settings
 
@@ -41,7 +41,9 @@ def can_wait(item: planning.Requested) -> bool:
     return hasattr(item.plugin, "demand") and "resource_id" not in item.spec
 
 
-def is_ever_possible(climate: Climate, caller: Caller, order: Order, requested: Sequence[planning.Requested]) -> bool:
+def is_ever_possible(
+    climate: Climate, caller: Caller, order: LeaseRequest, requested: Sequence[planning.Requested]
+) -> bool:
     """Return whether enough resources match, whatever holds them."""
     with reading(climate.engine) as conn:
         now = climate.now(conn)

@@ -15,7 +15,7 @@ from climate.database.sql_arrays import in_array
 from climate.domain.errors import Busy, NotEnoughAddresses
 from climate.domain.period import Period
 from climate.store import locks
-from climate.store.allocation.hosts import HORIZON, HORIZON_ROWS, Shortage, TryPatiently, earliest_fit
+from climate.store.allocation.hosts import HORIZON, HORIZON_ROWS, MustWait, Shortage, earliest_fit
 from climate.store.tables.floating_ips import floating_allocations, floating_ips
 from climate.store.tables.leases import in_force
 
@@ -70,12 +70,12 @@ def _quickly(conn: Connection, request: AddressRequest) -> tuple[Chosen, ...]:
     locks.note_others(conn)
     still = _still_free(conn, taken, request)
     if not _enough(still, request):
-        raise TryPatiently()
+        raise MustWait()
     return still
 
 
 def _patiently(conn: Connection, request: AddressRequest) -> tuple[Chosen, ...]:
-    locks.hosts_alone(conn)
+    locks.lock_host_allocation(conn)
     for _ in range(PATIENT_LOOKS):
         candidates = _read(conn, _best(request))
         if not _enough(candidates, request):

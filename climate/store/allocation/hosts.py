@@ -49,7 +49,7 @@ RIVALS = 8
 """Number of rivals that are waited for, one after the other, before the quick way is repeated."""
 
 
-class TryPatiently(ClimateError):
+class MustWait(ClimateError):
     """Too few hosts are available without waiting for other allocations."""
 
     def __init__(self, wanted: "HostRequest | None" = None, at_hand: Sequence[int] = ()) -> None:
@@ -122,7 +122,7 @@ def _quickly(conn: Connection, request: HostRequest) -> tuple[int, ...]:
     picked = still[: request.most]
     if len(picked) < request.most or not set(request.must) <= set(picked):
         # Hosts of other reservations of the request are in no table yet, so rivals cannot be refused for them.
-        raise TryPatiently() if special or request.without else TryPatiently(request, locked)
+        raise MustWait() if special or request.without else MustWait(request, locked)
     return tuple(sorted(picked))
 
 
@@ -139,7 +139,7 @@ def _locked(conn: Connection, request: HostRequest, search: Select[int] | None) 
     return locked, _still_free(conn, locked, request) if len(locked) >= request.most else []
 
 
-def outlast(conn: Connection, refusal: TryPatiently) -> bool:
+def outlast(conn: Connection, refusal: MustWait) -> bool:
     """Wait until rivals are done, outside a transaction; return whether the quick way may succeed now.
 
     Raise Short if too few hosts remain beside those that are allocated by then; a rival that rolls back takes none.
@@ -147,18 +147,18 @@ def outlast(conn: Connection, refusal: TryPatiently) -> bool:
     wanted = refusal.wanted
     if wanted is None:
         return False
-    rival = _rival(conn, wanted, refusal.at_hand)
+    rival = _lock_holder(conn, wanted, refusal.at_hand)
     for _ in range(RIVALS):
         if rival is None:
             return False
         locks.await_host(conn, rival)
-        before, rival = rival, _rival(conn, wanted, refusal.at_hand)
+        before, rival = rival, _lock_holder(conn, wanted, refusal.at_hand)
         if rival == before:
             return True
     return True
 
 
-def _rival(conn: Connection, request: HostRequest, at_hand: Sequence[int]) -> int | None:
+def _lock_holder(conn: Connection, request: HostRequest, at_hand: Sequence[int]) -> int | None:
     """Return the first free host that is not in `at_hand`, or None; raise Short if too few are free."""
     known = _counted(conn, request, request.least, at_hand)
     if known.free < request.least:
@@ -187,7 +187,7 @@ def _counted(conn: Connection, request: HostRequest, explained_below: int, at_ha
 
 
 def _patiently(conn: Connection, request: HostRequest) -> tuple[int, ...]:
-    locks.hosts_alone(conn)
+    locks.lock_host_allocation(conn)
     for _ in range(PATIENT_LOOKS):
         candidates = _best(conn, request, request.statements.best, request.most)
         if len(candidates) < request.least or not set(request.must) <= set(candidates):

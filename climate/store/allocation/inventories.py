@@ -20,7 +20,7 @@ from climate.domain.facts import FOREVER, AmountHold
 from climate.domain.period import Period
 from climate.domain.status import EventKind
 from climate.store import locks
-from climate.store.allocation.hosts import HORIZON, HORIZON_ROWS, TryPatiently
+from climate.store.allocation.hosts import HORIZON, HORIZON_ROWS, MustWait
 from climate.store.tables.inventories import inventories, inventory_allocations
 from climate.store.tables.leases import events, has, in_force, reservations
 
@@ -92,14 +92,14 @@ def pick(conn: Connection, request: AmountRequest, *, patient: bool) -> dict[int
     Raise TryPatiently if the quick way does not suffice, and NotEnoughStorage if the patient way does not.
     """
     if patient:
-        locks.hosts_alone(conn)
+        locks.lock_host_allocation(conn)
     else:
         locks.note_others(conn)
     suiting = locks.ordered(_suiting(request), inventories.c.number, skip_locked=not patient)
     numbers = [row.number for row in conn.execute(suiting)]
     chosen = _divided(request, _rooms(conn, request, numbers))
     if chosen is None and not patient:
-        raise TryPatiently()
+        raise MustWait()
     if chosen is None:
         raise Short(request)
     return chosen

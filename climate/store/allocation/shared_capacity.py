@@ -18,11 +18,11 @@ from sqlalchemy.dialects.postgresql import Range
 from climate.domain.errors import Busy, NotEnoughHosts
 from climate.domain.hosts import shared_capacity
 from climate.domain.hosts.requirements import Requirement
-from climate.domain.hosts.shared_capacity import Order, Room, Size, Use
+from climate.domain.hosts.shared_capacity import Room, Size, SlotRequest, Use
 from climate.domain.period import Period
 from climate.store import locks
 from climate.store.allocation import resource_classes
-from climate.store.allocation.hosts import HORIZON, PATIENT_LOOKS, TryPatiently
+from climate.store.allocation.hosts import HORIZON, PATIENT_LOOKS, MustWait
 from climate.store.allocation.resource_classes import Taken
 from climate.store.allocation.shared_capacity_queries import PARTS, Search, search
 
@@ -44,7 +44,7 @@ class CapacityRequest:
 
     requirement: Requirement
     window: Period
-    order: Order
+    order: SlotRequest
     own: frozenset[UUID] = frozenset()
     """Reservations whose present slots count as free."""
     beside: Sequence[Use] = ()
@@ -100,12 +100,12 @@ def _quickly(conn: Connection, request: CapacityRequest) -> Mapping[int, int]:
         else None
     )
     if chosen is None:
-        raise TryPatiently()
+        raise MustWait()
     return chosen
 
 
 def _patiently(conn: Connection, request: CapacityRequest) -> Mapping[int, int]:
-    locks.hosts_alone(conn)
+    locks.lock_host_allocation(conn)
     for _ in range(PATIENT_LOOKS):
         # With resource classes, the number of hosts that suffice is not known from sizes alone.
         statements = request.statements

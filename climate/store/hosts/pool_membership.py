@@ -96,7 +96,7 @@ class HostColumns:
     """True if a difference between cloud and database is recorded for any of them."""
 
 
-def glance(conn: Connection) -> HostColumns:
+def list_columns(conn: Connection) -> HostColumns:
     """Return the memberships of all registered hosts, in one row."""
     row = conn.execute(_GLANCE).one()
     return HostColumns(

@@ -25,7 +25,7 @@ NAMES = ("on_end", "grace_period", "recycle_deadline", "idle", "target", *FILLIN
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
+class PoolSettings:
     """Settings of the reservation pool. Times in seconds."""
 
     on_end: str
@@ -66,9 +66,9 @@ class Terms:
         }
 
 
-def of(conn: Connection, settings: Settings, said: Mapping[str, Any] | None = None) -> Terms:
+def of(conn: Connection, settings: Settings, said: Mapping[str, Any] | None = None) -> PoolSettings:
     """Return the effective settings: `said`, or the stored ones, with defaults of the deployment."""
-    said = own(conn) if said is None else said
+    said = stored_settings(conn) if said is None else said
     fallback: dict[str, Any] = {
         "on_end": settings.host_on_end,
         "grace_period": settings.grace_period,
@@ -77,16 +77,16 @@ def of(conn: Connection, settings: Settings, said: Mapping[str, Any] | None = No
         "idle": settings.pool_idle,
         **{name: getattr(settings, f"pool_{name}") for name in FILLING},
     }
-    return Terms(**{name: value if said.get(name) is None else said[name] for name, value in fallback.items()})
+    return PoolSettings(**{name: value if said.get(name) is None else said[name] for name, value in fallback.items()})
 
 
-def own(conn: Connection) -> Mapping[str, Any]:
+def stored_settings(conn: Connection) -> Mapping[str, Any]:
     """Return the stored settings of the reservation pool; None if there are none."""
     row = conn.execute(select(pool_terms).where(pool_terms.c.pool == Pool.RESERVATION)).one_or_none()
     return row._asdict() if row else {}
 
 
-def then(conn: Connection, at: datetime) -> Mapping[str, object]:
+def settings_at(conn: Connection, at: datetime) -> Mapping[str, object]:
     """Return the settings of the reservation pool at that moment."""
     known = journal.until(journal.read(conn, terms_stream(Pool.RESERVATION)), at)
     return decided(journal.of_operators(known))
@@ -100,7 +100,7 @@ def store(conn: Connection, author: Caller, changes: Mapping[str, object], now: 
     stream = terms_stream(Pool.RESERVATION)
     known = journal.lock_stream(conn, stream)
     tampering.refuse_values(
-        f"the pool {Pool.RESERVATION}", _set_values(own(conn)), decided(journal.of_operators(known))
+        f"the pool {Pool.RESERVATION}", _set_values(stored_settings(conn)), decided(journal.of_operators(known))
     )
     journal.append(conn, author, stream, known, PoolTermsSet(now, Pool.RESERVATION, dict(changes)))
     write(conn, Pool.RESERVATION, changes, now)

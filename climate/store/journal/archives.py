@@ -74,12 +74,12 @@ class ArchivableStream:
     """True if something of it is in force, or refers to it."""
 
 
-def alone(conn: Connection) -> bool:
+def try_lock(conn: Connection) -> bool:
     """Take the lock of archiving for the length of this connection; return False if another process holds it."""
     return bool(conn.scalar(_LOCK))
 
 
-def let_others(conn: Connection) -> None:
+def unlock(conn: Connection) -> None:
     """Release the lock of archiving."""
     conn.execute(_UNLOCK)
 
@@ -185,7 +185,7 @@ def close(conn: Connection, number: int) -> None:
     conn.execute(update(archives).where(archives.c.id == number).values(state="done"))
 
 
-def lose(conn: Connection, number: int) -> tuple[int, int]:
+def delete_index(conn: Connection, number: int) -> tuple[int, int]:
     """Delete the index of an archive; return how many of its leases have rows, and how many have none."""
     there, indexed = conn.execute(_INDEXED, {"number": number}).one()
     conn.execute(delete(archived_leases).where(archived_leases.c.archive == number))

@@ -133,7 +133,7 @@ def lock_stream(conn: Connection, stream: UUID) -> list[Entry]:
 
 def lock(conn: Connection, stream: UUID) -> None:
     """Lock a stream without rows of its own, so that nobody else appends until the transaction ends."""
-    locks.alone(conn, Subject.JOURNAL, stream)
+    locks.lock_object(conn, Subject.JOURNAL, stream)
 
 
 def append_next(conn: Connection, author: Caller, facts: Sequence[tuple[UUID, AnyFact]]) -> None:

@@ -44,7 +44,7 @@ def lock_held(conn: Connection, rows: Sequence[RowDifference]) -> None:
     wanted = [(own, sorted(set(_held(rows, table, column)))) for table, column, own in HELD]
     if not any(numbers for _, numbers in wanted):
         return
-    locks.hosts_alone(conn)
+    locks.lock_host_allocation(conn)
     for own, numbers in wanted:
         if own is hosts.c.id:
             locks.lock_hosts(conn, numbers)

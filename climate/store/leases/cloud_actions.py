@@ -22,7 +22,7 @@ class Intent(NamedTuple):
     token: int
 
 
-def plan(
+def record_intent(
     conn: Connection, event_id: UUID, due_at: datetime, step: str, token: int, done: Collection[str] = ()
 ) -> str | None:
     """Record an intent and mark the steps `done`; return its state: DONE when the event has done it before.

@@ -69,7 +69,7 @@ def open_many(
         conn.execute(insert(claims), rows)
 
 
-def take_back(conn: Connection, messages: Sequence[Message]) -> None:
+def mark_unsent(conn: Connection, messages: Sequence[Message]) -> None:
     """Mark claims as not sent, so that they are sent with the next read."""
     tokens = {"event_id": [m.event_id for m in messages], "token": [m.token for m in messages]}
     conn.execute(_TAKE_BACK, tokens)
@@ -142,7 +142,7 @@ def close(conn: Connection, event_id: UUID) -> None:
     conn.execute(delete(claims).where(claims.c.event_id == event_id))
 
 
-def others(conn: Connection, event_id: UUID) -> bool:
+def has_open_claims(conn: Connection, event_id: UUID) -> bool:
     """Return whether shares of the event are still under way. The lease has to be locked, so that no more are added."""
     return bool(conn.scalar(_OTHERS, {"id": event_id}))
 
@@ -160,7 +160,7 @@ class OrphanedClaim:
     """Number of hosts of its lease, counted up to `due_events.MOST_HOLDS`."""
 
 
-def stranded(conn: Connection, now: datetime, limit: int = 100, event_id: UUID | None = None) -> list[OrphanedClaim]:
+def orphaned(conn: Connection, now: datetime, limit: int = 100, event_id: UUID | None = None) -> list[OrphanedClaim]:
     """Return claims of silent workers, and unbegun shares of ended leases; the leases are locked.
 
     Restrict them to one event, if given.
@@ -208,7 +208,7 @@ class PendingWork:
     """Time until the next event is due; None if there is none."""
 
 
-def rest(conn: Connection, now: datetime | None) -> PendingWork:
+def pending_work(conn: Connection, now: datetime | None) -> PendingWork:
     """Return whether there is anything to claim, send or rescue, in one statement, by the database's clock."""
     return PendingWork(*conn.execute(_REST, {"now": now}).one())
 

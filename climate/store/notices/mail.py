@@ -47,7 +47,7 @@ def set_topics(conn: Connection, user_id: str, wanted: Sequence[Topic], now: dat
     conn.execute(added.on_conflict_do_update(index_elements=["user_id"], set_=row))
 
 
-def advance(conn: Connection, now: datetime) -> datetime | None:
+def claim_interval(conn: Connection, now: datetime) -> datetime | None:
     """Return the time until which reminders were written, and set it to `now`.
 
     Return None if there is nothing to write: it is the first time, or another transaction has written these.

@@ -9,7 +9,7 @@ from sqlalchemy import text
 
 from climate.context import Climate
 from climate.service.leases import leases
-from climate.service.leases.leases import Order
+from climate.service.leases.leases import LeaseRequest
 from tests.cli.conftest import Cli
 from tests.conftest import MEMBER, Clock
 
@@ -27,7 +27,7 @@ def environ(environ: dict[str, str], database_url: str) -> dict[str, str]:
 
 @pytest.fixture
 def lease_id(climate: Climate, clock: Clock) -> str:
-    order = Order("one", clock.time + timedelta(hours=1), clock.time + timedelta(hours=2), reservations=[HOST])
+    order = LeaseRequest("one", clock.time + timedelta(hours=1), clock.time + timedelta(hours=2), reservations=[HOST])
     return str(leases.create(climate, MEMBER, order).id)
 
 
@@ -110,7 +110,7 @@ def test_a_lease_that_is_set_aside_is_shown_and_mended(cli: Cli, climate: Climat
 def test_the_mending_goes_on_after_a_journal_that_cannot_be_read(
     cli: Cli, climate: Climate, clock: Clock, lease_id: str
 ) -> None:
-    order = Order("two", clock.time + timedelta(hours=1), clock.time + timedelta(hours=2), reservations=[HOST])
+    order = LeaseRequest("two", clock.time + timedelta(hours=1), clock.time + timedelta(hours=2), reservations=[HOST])
     unread, unknown = str(leases.create(climate, MEMBER, order).id), "00000000-0000-0000-0000-000000000000"
     with climate.engine.begin() as conn:
         conn.execute(text(OF_A_NEWER_RELEASE), {"id": unread})

@@ -29,7 +29,7 @@ from climate.compute.virt import Guest, State
 from climate.compute.virt.guest_volumes import Attached
 from climate.compute.virt.hypervisor_cluster.driver import Find, HypervisorClusterDriver, nowhere
 from climate.compute.virt.hypervisor_cluster.server_placements import ServerPlacements
-from climate.compute.virt.live_migrator import SECRETS, Limits, Order, sealed
+from climate.compute.virt.live_migrator import SECRETS, Limits, MigrationCommand, sealed
 from climate.compute.virt.multi_node import MultiNodeDriver
 from climate.compute.virt.qemu.driver import QemuDriver
 from climate.sealed_secrets import Vault
@@ -253,7 +253,7 @@ def test_a_machine_that_was_sent_goes_on_although_no_key_opens_its_console(rack:
     """The services may have different keys while an administrator rotates them."""
     sealed_by_another = sealed(Vault.of_this_process(), {SECRETS: {"console": "booted"}, "size": 1})
     migrator = RemoteMigrator(lambda verb, guest, **said: {SENT: sealed_by_another}, lambda one: None, rack.vault)
-    assert migrator.send(GUEST, {}, Limits(), lambda progress: Order.GO_ON) == {"size": 1}
+    assert migrator.send(GUEST, {}, Limits(), lambda progress: MigrationCommand.GO_ON) == {"size": 1}
     own = rack.driver
     assert isinstance(own, MultiNodeDriver)
     host = own.members["qemu"]

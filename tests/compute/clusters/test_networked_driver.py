@@ -17,7 +17,7 @@ from climate.compute.servers.interfaces import interfaces
 from climate.compute.servers.interfaces.interfaces import Requester
 from climate.compute.virt import Guest, Wiring
 from climate.compute.virt.in_memory import MemoryDriver
-from climate.compute.virt.live_migrator import APART, Limits, LiveMigrator, Order
+from climate.compute.virt.live_migrator import APART, Limits, LiveMigrator, MigrationCommand
 from climate.compute.virt.multi_node import MultiNodeDriver
 from climate.compute.virt.shared_storage import HasGuestFolders
 from tests.compute import network_factory
@@ -242,7 +242,7 @@ def test_a_destination_has_the_interfaces_before_the_guest_comes(moves: Moves) -
     moves.host.plugs.clear()
     moves.migrator.keep(moves.guest, {})
     assert len(moves.host.plugs) == 1
-    sent = moves.migrator.send(moves.guest, {"to": "c1"}, Limits(), lambda progress: Order.GO_ON)
+    sent = moves.migrator.send(moves.guest, {"to": "c1"}, Limits(), lambda progress: MigrationCommand.GO_ON)
     assert sent == {"sent": moves.guest.id, "to": "c1"}
     assert list(moves.migrator.waiting()) == ["one"]
 

@@ -464,7 +464,7 @@ def test_a_server_goes_back_from_where_its_volume_has_no_backend(two: Two) -> No
     pool = str(uuid4())
     if server.service_host == OTHER:
         (two.here.compute.home / "volumes" / "fast").mkdir(parents=True)
-    volumes.ensure(two.here.compute, volumes.Order(pool, 1, "demo", "fast", "ssd", 1), 1)
+    volumes.ensure(two.here.compute, volumes.ReservedVolume(pool, 1, "demo", "fast", "ssd", 1), 1)
     volume = volumes.of_pools(two.here.compute, [pool])[0]
     volume_attachments.attach(two.here.compute, Requester(server.id, "demo", BY), volume.id)
     two.settle()
@@ -502,7 +502,7 @@ def test_a_host_that_returns_lets_go_of_the_volumes_of_a_server_that_is_elsewher
 ) -> None:
     server = two.boot_one()
     pool = str(uuid4())
-    volumes.ensure(two.here.compute, volumes.Order(pool, 1, "demo", "local", "ssd", 1), 1)
+    volumes.ensure(two.here.compute, volumes.ReservedVolume(pool, 1, "demo", "local", "ssd", 1), 1)
     volume = volumes.of_pools(two.here.compute, [pool])[0]
     for service in two.services.values():
         (service.home / "volumes" / "local" / volume.id).mkdir(parents=True, exist_ok=True)

@@ -22,7 +22,7 @@ from climate.compute.servers.tasks import task_worker
 from climate.compute.store.servers import live_migration_steps, migration_lists
 from climate.compute.virt import Guest
 from climate.compute.virt.in_memory import MemoryDriver
-from climate.compute.virt.live_migrator import SECRETS, Limits, LiveMigrator, Order, Progress, Watch
+from climate.compute.virt.live_migrator import SECRETS, Limits, LiveMigrator, MigrationCommand, Progress, Watch
 from climate.sealed_secrets import Vault
 from tests.compute.cloud_factory import HALF, Place, node, place
 
@@ -44,7 +44,7 @@ class Machines:
     waiting: dict[str, set[str]] = field(default_factory=dict)
     faults: dict[str, Exception] = field(default_factory=dict)
     """Verb -> what it raises once, after it has done its work when that is Died."""
-    watched: list[Order] = field(default_factory=list)
+    watched: list[MigrationCommand] = field(default_factory=list)
     during: Callable[[], None] = lambda: None
     """Done while a guest is sent."""
     afterwards: Callable[[], None] = lambda: None
@@ -78,7 +78,7 @@ class Migrator:
                 return
             self.world.during()
             self.world.watched.append(watch(Progress(memory_total=8)))
-            if self.world.watched[-1] is Order.ABORT:
+            if self.world.watched[-1] is MigrationCommand.ABORT:
                 raise VirtError("it was aborted")
             self.world.running[guest.id] = arrangement["to"]
             self.world.afterwards()
@@ -271,7 +271,7 @@ def test_one_whose_state_is_decreed_while_it_is_sent_goes_on_at_the_source(cloud
     cloud.settle()
     for compute in cloud.services():
         sync_states.reconcile(compute)
-    assert cloud.world.watched == [Order.ABORT]
+    assert cloud.world.watched == [MigrationCommand.ABORT]
     after = cloud.look(server)
     assert (after.status, after.task, after.node, after.fault) == (ACTIVE, None, server.node, None)
     assert cloud.is_whole(server)
@@ -347,7 +347,7 @@ def test_what_cannot_be_plugged_in_at_the_destination_takes_nothing_back(cloud: 
         (other.home / "volumes").symlink_to(compute.home / "volumes")
     backend, pool = compute.home / "volumes" / "fast", str(uuid4())
     backend.mkdir(parents=True)
-    volumes.ensure(compute, volumes.Order(pool, 1, "demo", "fast", "ssd", 1), 1)
+    volumes.ensure(compute, volumes.ReservedVolume(pool, 1, "demo", "fast", "ssd", 1), 1)
     volume_attachments.attach(compute, Requester(server.id, "demo", BY), volumes.of_pools(compute, [pool])[0].id)
     cloud.settle()
     cloud.world.during = lambda: backend.rename(compute.home / "gone") and None
@@ -420,7 +420,7 @@ def test_one_can_be_hurried_while_it_runs(cloud: Cloud) -> None:
         live_migration_requests.force_complete(cloud.place.compute, server.id, found.id)
     cloud.world.during = lambda: live_migration_requests.force_complete(cloud.place.compute, server.id, found.id)
     cloud.settle()
-    assert cloud.world.watched == [Order.COMPLETE]
+    assert cloud.world.watched == [MigrationCommand.COMPLETE]
     assert cloud.migration(server).status == COMPLETED
     for verb in (live_migration_requests.force_complete, live_migration_requests.abort):
         with pytest.raises(Conflict, match="completed"):
@@ -434,7 +434,7 @@ def test_a_server_that_is_deleted_on_the_way_leaves_nothing(cloud: Cloud) -> Non
     cloud.ask(server)
     cloud.world.during = lambda: actions.request_task(cloud.place.compute, server.id, DELETE)
     cloud.settle()
-    assert cloud.world.watched == [Order.ABORT]
+    assert cloud.world.watched == [MigrationCommand.ABORT]
     with pytest.raises(NotFound):
         cloud.look(server)
     for compute in cloud.services():

@@ -111,8 +111,8 @@ def test_nw_17_a_lease() -> None:
 
 def test_what_a_server_that_starts_anew_still_takes_for_granted() -> None:
     before = dnsmasq.leases([ENTRY, entry(9, routes=True)], 120)
-    assert dnsmasq.gone(before, [ENTRY]) == "120 02:16:3e:00:00:09 10.0.0.11 vm9 *\n"
-    assert dnsmasq.gone("", [ENTRY]) == ""
+    assert dnsmasq.unassigned_lines(before, [ENTRY]) == "120 02:16:3e:00:00:09 10.0.0.11 vm9 *\n"
+    assert dnsmasq.unassigned_lines("", [ENTRY]) == ""
 
 
 def test_tags_are_seen_in_a_file_of_hosts() -> None:

@@ -10,7 +10,7 @@ from climate.compute.models.request import Spec
 from climate.compute.scheduler.chance import availability_zone, chance
 from climate.compute.scheduler.distributed.costs import NOOP
 from climate.compute.scheduler.distributed.least_cost import host_filter, least_cost
-from climate.compute.scheduler.filters.mandatory import STANDING
+from climate.compute.scheduler.filters.mandatory import MANDATORY_FILTERS
 from climate.compute.scheduler.placement_plan import Schedule
 from climate.compute.scheduler.scheduler_parts import Options, Rules
 from climate.compute.scheduler.simple import simple
@@ -23,7 +23,7 @@ SCHEDULES = (chance, availability_zone, simple, least_cost, host_filter)
 def rules(*rolls: int, **options: Any) -> Rules:
     """Chance as it is handed in: the places that these rolls name, then always the last one."""
     left = list(rolls)
-    return Rules(STANDING, (), Options(**options), (NOOP,), lambda sides: left.pop(0) if left else sides - 1)
+    return Rules(MANDATORY_FILTERS, (), Options(**options), (NOOP,), lambda sides: left.pop(0) if left else sides - 1)
 
 
 def nodes(
@@ -41,7 +41,7 @@ def test_chance_asks_only_who_is_up() -> None:
 
 
 def test_every_node_that_is_up_is_found_by_chance() -> None:
-    assert set(nodes(chance, {}, {}, {}, count=200, by=Rules(STANDING, ()))) == {"n1", "n2", "n3"}
+    assert set(nodes(chance, {}, {}, {}, count=200, by=Rules(MANDATORY_FILTERS, ()))) == {"n1", "n2", "n3"}
 
 
 def test_a_refusal_by_chance_says_whether_anything_runs() -> None:

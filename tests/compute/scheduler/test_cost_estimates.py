@@ -10,7 +10,7 @@ from climate.compute.scheduler.distributed.costs import NOOP, compute_fill_first
 from climate.compute.scheduler.distributed.least_cost import host_filter, least_cost
 from climate.compute.scheduler.filtering.scheduler import select
 from climate.compute.scheduler.filters import FILTERS
-from climate.compute.scheduler.filters.mandatory import STANDING
+from climate.compute.scheduler.filters.mandatory import MANDATORY_FILTERS
 from climate.compute.scheduler.placement_plan import Plan, Schedule
 from climate.compute.scheduler.scheduler_parts import Cost, Options, Rules
 from climate.compute.scheduler.simple import simple
@@ -19,8 +19,8 @@ from tests.compute.node_tables import hosts
 
 SMALL = Spec("demo", 1, 512, 0)
 FREE = [{"memory_mb": size, "ram_ratio": 1.0} for size in (1024, 2048, 3072)]
-BASE = Rules(STANDING, (), costs=(NOOP,))
-FILL = Rules(STANDING, (), costs=(Cost("fill", compute_fill_first_cost_fn),))
+BASE = Rules(MANDATORY_FILTERS, (), costs=(NOOP,))
+FILL = Rules(MANDATORY_FILTERS, (), costs=(Cost("fill", compute_fill_first_cost_fn),))
 
 
 def told(plan: Plan) -> list[tuple[str, float]]:

@@ -9,7 +9,7 @@ from climate.compute.errors import BadRequest, NoValidHost
 from climate.compute.models.request import Spec
 from climate.compute.scheduler.decisions import notifications
 from climate.compute.scheduler.filtering.scheduler import select
-from climate.compute.scheduler.filters.mandatory import STANDING
+from climate.compute.scheduler.filters.mandatory import MANDATORY_FILTERS
 from climate.compute.scheduler.hosts.table import Hosts
 from climate.compute.scheduler.placement_plan import Pick, Plan
 from climate.compute.scheduler.scheduler_parts import Rules
@@ -17,7 +17,7 @@ from climate.compute.scheduler.third_party import ThirdPartyScheduler
 from tests.compute.node_tables import hosts
 
 SPEC = Spec("demo", 1, 512, 1024)
-RULES = Rules(STANDING, ())
+RULES = Rules(MANDATORY_FILTERS, ())
 
 
 def all_there_is(table: Hosts, spec: Spec, count: int, rules: Rules) -> Plan:
@@ -58,7 +58,9 @@ def test_its_trail_has_what_holds_for_everybody_and_what_it_says_itself() -> Non
 def test_it_may_ask_the_filter_scheduler() -> None:
     plan = ThirdPartyScheduler("own", select)(hosts({"up": False}, {}), SPEC, 2, RULES)
     assert [pick.node for pick in plan.picks] == ["n2", "n2"]
-    assert [stage["name"] for stage in plan.trail["filters"]] == [rule.name for rule in (*STANDING, *STANDING)]
+    assert [stage["name"] for stage in plan.trail["filters"]] == [
+        rule.name for rule in (*MANDATORY_FILTERS, *MANDATORY_FILTERS)
+    ]
 
 
 @pytest.mark.parametrize(
@@ -107,6 +109,6 @@ def test_a_trail_that_is_not_json_is_dropped() -> None:
 
 
 def test_a_filter_that_fails_refuses_the_request() -> None:
-    broken = replace(STANDING[1], keep=lambda *_: [True, False, True])
+    broken = replace(MANDATORY_FILTERS[1], keep=lambda *_: [True, False, True])
     with pytest.raises(NoValidHost, match="A part of the scheduler failed"):
         notifications.run(select, hosts({}, {}), SPEC, (1, Rules((broken,), ())))

@@ -58,7 +58,7 @@ def here(scratch: str, tmp_path: Path) -> Iterator[Place]:
 
 
 def made(here: Place, number: int = 1, project_id: str = "demo", pool: str = POOL) -> Volume:
-    volumes.ensure(here.compute, volumes.Order(pool, number, project_id, "local", "ssd", 1), 1)
+    volumes.ensure(here.compute, volumes.ReservedVolume(pool, number, project_id, "local", "ssd", 1), 1)
     return next(one for one in volumes.of_pools(here.compute, [pool]) if one.number == number)
 
 

@@ -266,12 +266,12 @@ def test_a_guest_that_prints_without_end_does_not_fill_the_disk(real: Subject) -
     before = real.said(guest)
     assert real.homes is not None
     log = real.homes.of(guest.id) / CONSOLE
-    real.driver.tidy()
+    real.driver.clean_up()
     assert real.driver.console(guest, None).startswith(before)
     with log.open("ab") as printed:
         printed.write(b"all work and no play\n" * 60_000 + b"the end\n")
     assert log.stat().st_size > LOG_BYTES
-    real.driver.tidy()
+    real.driver.clean_up()
     assert CONSOLE_BYTES <= log.stat().st_size < CONSOLE_BYTES + 1000
     assert "the end\n" in real.driver.console(guest, 20)
     if not real.ticks:

@@ -13,7 +13,7 @@ import pytest
 from climate.compute.errors import VirtError
 from climate.compute.linux import processes
 from climate.compute.virt import Guest, State, config_drive
-from climate.compute.virt.live_migrator import Limits, LiveMigrator, Order, Progress
+from climate.compute.virt.live_migrator import Limits, LiveMigrator, MigrationCommand, Progress
 from climate.compute.virt.qemu import qmp
 from climate.compute.virt.qemu.driver import QemuDriver
 from climate.compute.virt.qemu.live_migration import INCOMING, WAITS_IN
@@ -30,8 +30,8 @@ class Died(Exception):
     """The worker is no more."""
 
 
-def on(progress: Progress) -> Order:
-    return Order.GO_ON
+def on(progress: Progress) -> MigrationCommand:
+    return MigrationCommand.GO_ON
 
 
 @dataclass
@@ -53,7 +53,7 @@ class Move:
     def target(self) -> LiveMigrator:
         return migrator(self.there)
 
-    def send(self, watch: Callable[[Progress], Order] = on, limits: Limits = LIMITS) -> None:
+    def send(self, watch: Callable[[Progress], MigrationCommand] = on, limits: Limits = LIMITS) -> None:
         self.sent = self.source.send(self.guest, self.arrangement, limits, watch)
 
     def complete(self) -> None:
@@ -140,7 +140,7 @@ def under_way(here: Subject, there: Subject) -> Move:
 def test_a_guest_goes_on_in_another_process_where_it_was(move: Move) -> None:
     assert list(move.target.waiting()) == [move.guest.id]
     seen: list[Progress] = []
-    move.send(lambda progress: seen.append(progress) or Order.GO_ON)
+    move.send(lambda progress: seen.append(progress) or MigrationCommand.GO_ON)
     assert seen
     move.complete()
     move.goes_on_there()
@@ -211,20 +211,20 @@ def test_only_what_is_in_memory_is_offered(qemu: Subject) -> None:
 
 def test_one_that_is_aborted_goes_on_here(move: Move) -> None:
     with pytest.raises(VirtError, match="aborted"):
-        move.send(lambda progress: Order.ABORT)
+        move.send(lambda progress: MigrationCommand.ABORT)
     move.goes_on_here()
 
 
-def aborted(move: Move, first: Order) -> bool:
+def aborted(move: Move, first: MigrationCommand) -> bool:
     """Abort a migration at the second look, and return once the guest goes on where it belongs.
 
     False: a small memory had arrived before that look.
     """
     orders = iter([first])
-    asked: list[Order] = []
+    asked: list[MigrationCommand] = []
 
-    def watch(progress: Progress) -> Order:
-        asked.append(next(orders, Order.ABORT))
+    def watch(progress: Progress) -> MigrationCommand:
+        asked.append(next(orders, MigrationCommand.ABORT))
         return asked[-1]
 
     try:
@@ -239,7 +239,7 @@ def aborted(move: Move, first: Order) -> bool:
 
 
 def test_one_that_is_aborted_in_the_middle_goes_on_here_and_can_be_moved_later(move: Move) -> None:
-    if not aborted(move, Order.GO_ON):
+    if not aborted(move, MigrationCommand.GO_ON):
         return
     move.arrangement = move.target.receive(move.guest, move.source.offer(move.guest))
     move.send()
@@ -254,23 +254,23 @@ def test_one_that_takes_too_long_goes_on_here(move: Move) -> None:
 
 
 def test_one_that_is_forced_to_complete_goes_on_there(move: Move) -> None:
-    move.send(lambda progress: Order.COMPLETE)
+    move.send(lambda progress: MigrationCommand.COMPLETE)
     move.complete()
     move.goes_on_there()
 
 
 def test_one_that_was_stopped_to_be_moved_goes_on_here_when_it_is_aborted(move: Move) -> None:
-    aborted(move, Order.COMPLETE)
+    aborted(move, MigrationCommand.COMPLETE)
 
 
 @pytest.mark.parametrize("after", [0, 1])
 def test_a_destination_that_is_killed_leaves_the_guest_where_it_was(move: Move, after: int) -> None:
     calls = iter(range(after))
 
-    def watch(progress: Progress) -> Order:
+    def watch(progress: Progress) -> MigrationCommand:
         if next(calls, None) is None:
             processes.send(move.waiting(), signal.SIGKILL)
-        return Order.GO_ON
+        return MigrationCommand.GO_ON
 
     with pytest.raises(VirtError):
         move.send(watch)
@@ -281,11 +281,11 @@ def test_a_destination_that_is_killed_leaves_the_guest_where_it_was(move: Move, 
 def test_a_source_that_is_killed_leaves_no_guest_before_it_sent_it_all(move: Move, after: int) -> None:
     calls = iter(range(after))
 
-    def watch(progress: Progress) -> Order:
+    def watch(progress: Progress) -> MigrationCommand:
         if next(calls, None) is None:
             os.kill(move.pid.number, signal.SIGKILL)
             processes.wait_gone(move.pid, PATIENCE)
-        return Order.GO_ON
+        return MigrationCommand.GO_ON
 
     try:
         move.send(watch)
@@ -306,10 +306,10 @@ def test_a_source_that_is_killed_leaves_no_guest_before_it_sent_it_all(move: Mov
 def test_a_sender_that_died_is_succeeded_by_another(move: Move, after: int) -> None:
     calls = iter(range(after))
 
-    def watch(progress: Progress) -> Order:
+    def watch(progress: Progress) -> MigrationCommand:
         if next(calls, None) is None:
             raise Died
-        return Order.GO_ON
+        return MigrationCommand.GO_ON
 
     try:
         move.send(watch)
@@ -338,13 +338,13 @@ def test_a_sender_that_died_with_the_source_ended_is_succeeded_by_another(qemu: 
     move.goes_on_there()
 
 
-def dying_after(calls: int) -> Callable[[Progress], Order]:
+def dying_after(calls: int) -> Callable[[Progress], MigrationCommand]:
     left = iter(range(calls))
 
-    def watch(progress: Progress) -> Order:
+    def watch(progress: Progress) -> MigrationCommand:
         if next(left, None) is None:
             raise Died
-        return Order.GO_ON
+        return MigrationCommand.GO_ON
 
     return watch
 
@@ -357,7 +357,7 @@ def test_the_guest_never_runs_at_the_destination_before_the_source_has_ended(mov
         assert theirs.status() in ("inmigrate", "paused")
     assert list(move.target.waiting()) == [move.guest.id]
     with pytest.raises(VirtError, match="aborted"):
-        move.send(lambda progress: Order.ABORT)
+        move.send(lambda progress: MigrationCommand.ABORT)
     move.goes_on_here()
 
 

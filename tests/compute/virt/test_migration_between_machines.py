@@ -17,7 +17,7 @@ from climate.bootstrap import build
 from climate.compute.errors import VirtError
 from climate.compute.linux import processes
 from climate.compute.virt import Guest, State
-from climate.compute.virt.live_migrator import APART, SECRETS, Limits, LiveMigrator, Order, Progress
+from climate.compute.virt.live_migrator import APART, SECRETS, Limits, LiveMigrator, MigrationCommand, Progress
 from climate.compute.virt.qemu import qmp
 from climate.compute.virt.qemu.driver import QemuDriver
 from climate.compute.virt.qemu.live_migration import INCOMING, LOG, WAITS_IN, QemuMigrator
@@ -31,8 +31,8 @@ pytestmark = pytest.mark.slow
 LIMITS = Limits(seconds=PATIENCE)
 
 
-def on(progress: Progress) -> Order:
-    return Order.GO_ON
+def on(progress: Progress) -> MigrationCommand:
+    return MigrationCommand.GO_ON
 
 
 def migrator(subject: Subject) -> LiveMigrator:
@@ -52,7 +52,9 @@ class Pair:
     def receive(self) -> Mapping[str, Any]:
         return migrator(self.there).receive(self.guest, migrator(self.here).offer(self.guest))
 
-    def send(self, arrangement: Mapping[str, Any], watch: Callable[[Progress], Order] = on) -> Mapping[str, Any]:
+    def send(
+        self, arrangement: Mapping[str, Any], watch: Callable[[Progress], MigrationCommand] = on
+    ) -> Mapping[str, Any]:
         return migrator(self.here).send(self.guest, arrangement, LIMITS, watch)
 
     def nothing_waits(self) -> None:
@@ -162,7 +164,9 @@ def test_a_stranger_who_connects_first_does_not_keep_the_guest_out(pair: Pair) -
 def test_memory_is_kept_in_a_file_after_a_migration_that_was_aborted_or_went_well(pair: Pair) -> None:
     """What was set for the way is taken back: a suspended guest is written to a file, in clear text and at once."""
     with pytest.raises(VirtError, match="aborted"):
-        pair.send(pair.receive(), lambda progress: Order.ABORT if progress.disk_total else Order.GO_ON)
+        pair.send(
+            pair.receive(), lambda progress: MigrationCommand.ABORT if progress.disk_total else MigrationCommand.GO_ON
+        )
     migrator(pair.there).drop(pair.guest.id)
     for subject in (pair.here, pair.there):
         subject.driver.suspend(pair.guest)
@@ -230,11 +234,11 @@ def test_a_copy_that_breaks_off_at_the_last_moment_is_not_taken_for_whole(pair: 
     """The connection of the disk alone is cut, maybe when all has been copied: the memory must not follow."""
     arrangement = pair.receive()
 
-    def watch(progress: Progress) -> Order:
+    def watch(progress: Progress) -> MigrationCommand:
         if progress.disk_total and not progress.memory_total:
             with qmp.connect(pair.waits(), PATIENCE) as theirs, contextlib.suppress(VirtError):
                 theirs.execute("nbd-server-stop")
-        return Order.GO_ON
+        return MigrationCommand.GO_ON
 
     with pytest.raises(VirtError):
         pair.send(arrangement, watch)
@@ -247,10 +251,10 @@ def test_a_migration_without_progress_is_given_up(pair: Pair) -> None:
     waiting = processes.read(pair.waits() / "pid")
     assert waiting is not None
 
-    def watch(progress: Progress) -> Order:
+    def watch(progress: Progress) -> MigrationCommand:
         if progress.disk_total:
             processes.send(waiting, signal.SIGSTOP)
-        return Order.GO_ON
+        return MigrationCommand.GO_ON
 
     with pytest.raises(VirtError, match="no progress"):
         migrator(pair.here).send(pair.guest, arrangement, replace(LIMITS, stall_seconds=2), watch)

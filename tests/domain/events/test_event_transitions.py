@@ -23,7 +23,7 @@ WITH_BEFORE_END = PERIOD.end - 30 * MINUTE
 
 def _fall_short(known: Lease, kind: EventKind, now: datetime, chance: float = 0.5) -> Lease:
     running = claimed(known, kind, now)
-    return after(running, event_transitions.fall_short(running, running.event(kind).id, now, "flaky", chance))
+    return after(running, event_transitions.retry_or_fail(running, running.event(kind).id, now, "flaky", chance))
 
 
 def _moved(known: Lease, start: datetime | None, end: datetime | None, now: datetime) -> Lease:
@@ -64,7 +64,7 @@ def test_an_end_does_not_overtake_a_start_that_was_put_back() -> None:
     too_late = PERIOD.end + timedelta(seconds=5)
     running = claimed(lease(), START, late)
     known = after(
-        running, event_transitions.fall_short(running, running.event(START).id, too_late, "slow and flaky", 0)
+        running, event_transitions.retry_or_fail(running, running.event(START).id, too_late, "slow and flaky", 0)
     )
     assert next_due(known, too_late) == known.event(START)
 
@@ -89,11 +89,11 @@ def test_what_is_woken_late(kind: EventKind, late: timedelta, expected: Verdict)
 
 def test_a_missed_start_is_an_error_with_its_reason_and_a_late_before_end_is_skipped() -> None:
     known = claimed(lease(), START, PERIOD.end)
-    missed = after(known, event_transitions.pass_over(known, known.event(START).id, Verdict.MISSED, PERIOD.end))
+    missed = after(known, event_transitions.skip_or_miss(known, known.event(START).id, Verdict.MISSED, PERIOD.end))
     assert (missed.event(START).status, missed.event(START).outcome) == (ERROR, "MISSED")
     assert "2030-01-01 15:00:00 UTC" in str(missed.reason)
     known = claimed(done(lease(before_end=WITH_BEFORE_END), START, PERIOD.start), BEFORE_END, PERIOD.end)
-    skipped = after(known, event_transitions.pass_over(known, known.event(BEFORE_END).id, Verdict.SKIP, PERIOD.end))
+    skipped = after(known, event_transitions.skip_or_miss(known, known.event(BEFORE_END).id, Verdict.SKIP, PERIOD.end))
     assert (skipped.event(BEFORE_END).status, skipped.event(BEFORE_END).outcome) == (DONE, "SKIPPED")
 
 
@@ -147,7 +147,7 @@ def test_a_failed_event_only_is_requeued_and_not_after_the_end() -> None:
         event_transitions.requeue(known, known.event(START).id, NOON)
     broken = failed(known, START, PERIOD.start)
     ending = claimed(broken, END, PERIOD.end, 2)
-    waiting = after(ending, event_transitions.fall_short(ending, ending.event(END).id, PERIOD.end, "flaky", 0))
+    waiting = after(ending, event_transitions.retry_or_fail(ending, ending.event(END).id, PERIOD.end, "flaky", 0))
     deleting = after(broken, *event_transitions.delete(broken, PERIOD.start))
     for state in (ending, waiting, deleting, done(broken, END, PERIOD.end)):
         with pytest.raises(IllegalMove, match="ended or is ending"):
@@ -161,7 +161,7 @@ def test_only_the_moves_of_the_table() -> None:
         lambda: event_transitions.finish(done(known, START, NOON), event_id, NOON),
         lambda: event_transitions.fail(known, event_id, NOON, "x"),
         lambda: event_transitions.claim(claimed(known, START, NOON), event_id, 2, NOON),
-        lambda: event_transitions.fall_short(known, event_id, NOON, "x", 0),
+        lambda: event_transitions.retry_or_fail(known, event_id, NOON, "x", 0),
     ):
         with pytest.raises(IllegalMove):
             move()

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from climate.domain.hosts.pools import Deadline, HostPlace, OnEnd, Pool
+from climate.domain.hosts.pools import DeadlineAction, HostPlace, OnEnd, Pool
 from climate.domain.hosts.recycling import NextAction, RecyclingHost, next_action
 from tests.domain.lease_factory import HOUR, NOON
 
@@ -43,13 +43,13 @@ def test_deadline(one: RecyclingHost, expected: datetime | None) -> None:
     [
         (stay(), 99 * HOUR, NextAction.WAIT),
         (stay(needed_at=NOON + HOUR), HOUR - LEAD, NextAction.DELETE),
-        (stay(needed_at=NOON + HOUR, policy=Deadline.MOVE), HOUR - LEAD, NextAction.MOVE),
+        (stay(needed_at=NOON + HOUR, policy=DeadlineAction.MOVE), HOUR - LEAD, NextAction.MOVE),
         (stay(OnEnd.RELEASE, needed_at=NOON + HOUR), HOUR - LEAD, NextAction.REPLACE),
-        (stay(OnEnd.RELEASE, needed_at=NOON + HOUR, policy=Deadline.MOVE), HOUR - LEAD, NextAction.MOVE),
+        (stay(OnEnd.RELEASE, needed_at=NOON + HOUR, policy=DeadlineAction.MOVE), HOUR - LEAD, NextAction.MOVE),
         (stay(OnEnd.RELEASE, needed_at=NOON + HOUR), timedelta(0), NextAction.WAIT),
         (stay(OnEnd.RELEASE), timedelta(0), NextAction.RELEASE),
         (stay(OnEnd.RELEASE, over=False), timedelta(0), NextAction.WAIT),
-        (stay(OnEnd.TERMINATE, policy=Deadline.MOVE), timedelta(0), NextAction.DELETE),
+        (stay(OnEnd.TERMINATE, policy=DeadlineAction.MOVE), timedelta(0), NextAction.DELETE),
         (stay(OnEnd.TERMINATE, NOON + HOUR, over=False), HOUR - LEAD, NextAction.WAIT),
     ],
 )
@@ -61,7 +61,7 @@ STAYS = st.builds(
     RecyclingHost,
     place=TIMES.map(place),
     on_end=st.sampled_from(OnEnd),
-    policy=st.sampled_from(Deadline),
+    policy=st.sampled_from(DeadlineAction),
     over=st.booleans(),
     needed_at=TIMES,
 )

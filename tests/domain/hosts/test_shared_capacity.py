@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from climate.domain.hosts.shared_capacity import (
     NOTHING,
-    Order,
     Room,
     Size,
+    SlotRequest,
     Use,
     by_host,
     choose,
@@ -36,7 +36,9 @@ def use(start: int, end: int, count: int = 1, host: int = 1) -> Use:
     return Use(host, during(start, end), ONE.times(count))
 
 
-def rooms_of(capacities: Mapping[int, Size], uses: Mapping[int, list[Use]], order: Order, window: Period) -> list[Room]:
+def rooms_of(
+    capacities: Mapping[int, Size], uses: Mapping[int, list[Use]], order: SlotRequest, window: Period
+) -> list[Room]:
     """The rooms of hosts, of which `uses` are known; the store counts them in SQL."""
     return [
         Room(host, free_slots(capacity, peak(uses.get(host, ()), window), order))
@@ -69,7 +71,7 @@ def test_a_host_that_is_allocated_has_no_room() -> None:
     lent = Use(1, during(1, 2), None)
     assert peak([lent], during(0, 4)) is None
     assert peak([lent], during(2, 4)) == NOTHING
-    assert free_slots(Size(8, 8192, 80), None, Order(ONE, 3)) == 0
+    assert free_slots(Size(8, 8192, 80), None, SlotRequest(ONE, 3)) == 0
 
 
 @pytest.mark.parametrize(
@@ -77,12 +79,12 @@ def test_a_host_that_is_allocated_has_no_room() -> None:
     [(NOTHING, 4), (Size(0, 0, 70), 1), (Size(0, 8000, 0), 0), (Size(9, 0, 0), 0), (Size(7, 0, 0), 1)],
 )
 def test_what_is_scarcest_limits_the_slots(taken: Size, fits: int) -> None:
-    assert free_slots(Size(8, 8192, 80), taken, Order(ONE, 4)) == fits
+    assert free_slots(Size(8, 8192, 80), taken, SlotRequest(ONE, 4)) == fits
 
 
 def test_what_servers_need_nothing_of_limits_nothing() -> None:
-    assert free_slots(Size(2, 4096, 0), NOTHING, Order(Size(1, 1024, 0), 9)) == 2
-    assert free_slots(Size(2, 4096, 0), NOTHING, Order(NOTHING, 9)) == 9
+    assert free_slots(Size(2, 4096, 0), NOTHING, SlotRequest(Size(1, 1024, 0), 9)) == 2
+    assert free_slots(Size(2, 4096, 0), NOTHING, SlotRequest(NOTHING, 9)) == 9
 
 
 rooms = st.lists(st.integers(0, 4), max_size=5).map(lambda free: [Room(place, n) for place, n in enumerate(free)])
@@ -99,13 +101,13 @@ def possible(found: list[Room], amount: int, affinity: bool | None) -> bool:
 
 @given(rooms, st.integers(1, 8), st.sampled_from([True, False, None]))
 def test_a_choice_is_found_wherever_there_is_one(found: list[Room], amount: int, affinity: bool | None) -> None:
-    chosen = choose(found, Order(ONE, amount, affinity))
+    chosen = choose(found, SlotRequest(ONE, amount, affinity))
     assert (chosen is not None) == possible(found, amount, affinity)
     if chosen is not None:
         _check(chosen, found, amount)
         assert affinity is None or set(chosen.values()) == {amount if affinity else 1}
     else:
-        assert fitting(Order(ONE, amount, affinity), found) < amount
+        assert fitting(SlotRequest(ONE, amount, affinity), found) < amount
 
 
 def _check(chosen: Mapping[int, int], found: list[Room], amount: int) -> None:
@@ -115,27 +117,27 @@ def _check(chosen: Mapping[int, int], found: list[Room], amount: int) -> None:
 
 
 def test_the_first_rooms_are_filled_first() -> None:
-    assert choose([Room(7, 1), Room(3, 4), Room(1, 4)], Order(ONE, 4)) == {7: 1, 3: 3}
+    assert choose([Room(7, 1), Room(3, 4), Room(1, 4)], SlotRequest(ONE, 4)) == {7: 1, 3: 3}
 
 
 @pytest.mark.parametrize(
     ("order", "chosen"),
     [
-        (Order(ONE, 4, None, {2: 1}), {2: 3, 1: 1}),  # what is in use stays, and is filled before others
-        (Order(ONE, 2, False, {2: 1}), {2: 1, 1: 1}),
-        (Order(ONE, 3, True, {2: 1}), {2: 3}),
-        (Order(ONE, 4, True, {2: 1}), None),  # the other host would have room, but the servers are here
-        (Order(ONE, 4, None, {3: 1}), None),  # a host in use has no room any more
-        (Order(ONE, 1, None, {2: 1}), {2: 1}),
+        (SlotRequest(ONE, 4, None, {2: 1}), {2: 3, 1: 1}),  # what is in use stays, and is filled before others
+        (SlotRequest(ONE, 2, False, {2: 1}), {2: 1, 1: 1}),
+        (SlotRequest(ONE, 3, True, {2: 1}), {2: 3}),
+        (SlotRequest(ONE, 4, True, {2: 1}), None),  # the other host would have room, but the servers are here
+        (SlotRequest(ONE, 4, None, {3: 1}), None),  # a host in use has no room any more
+        (SlotRequest(ONE, 1, None, {2: 1}), {2: 1}),
     ],
 )
-def test_slots_in_use_stay(order: Order, chosen: Mapping[int, int] | None) -> None:
+def test_slots_in_use_stay(order: SlotRequest, chosen: Mapping[int, int] | None) -> None:
     assert choose([Room(1, 4), Room(2, 3)], order) == chosen
 
 
 @given(uses, st.integers(1, 3))
 def test_the_earliest_fit_is_the_first_hour_that_fits(taken: list[Use], amount: int) -> None:
-    capacities, order, window = {1: Size(4, 4, 4)}, Order(Size(1, 1, 1), amount), during(0, 3)
+    capacities, order, window = {1: Size(4, 4, 4)}, SlotRequest(Size(1, 1, 1), amount), during(0, 3)
     known = by_host(taken)
 
     def fits(start: int) -> bool:
@@ -150,7 +152,7 @@ def test_the_earliest_fit_is_the_first_hour_that_fits(taken: list[Use], amount: 
 
 
 def test_how_long_slots_in_use_can_last() -> None:
-    capacities, order = {1: Size(4, 8192, 80)}, Order(ONE, 2, None, {1: 2})
+    capacities, order = {1: Size(4, 8192, 80)}, SlotRequest(ONE, 2, None, {1: 2})
     taken = [use(0, 9, 2), use(5, 6, 1)]
     assert lasts_until(capacities, taken, order, during(0, 8)) == ZERO + timedelta(hours=5)
     assert lasts_until(capacities, taken, order, during(0, 5)) is None
@@ -173,7 +175,7 @@ def test_the_earliest_fit_among_several_hosts(
     taken: list[Use], amount: int, affinity: bool | None, length: int, start: int
 ) -> None:
     capacities = {1: Size(2, 4, 4), 2: Size(4, 4, 4), 3: Size(6, 9, 9)}
-    order, known = Order(Size(1, 1, 1), amount, affinity), by_host(taken)
+    order, known = SlotRequest(Size(1, 1, 1), amount, affinity), by_host(taken)
 
     def fits(hour: int) -> bool:
         then = during(hour, hour + length)
@@ -189,7 +191,7 @@ def test_the_earliest_fit_among_several_hosts(
 @given(many, st.integers(1, 2), st.integers(0, 6))
 def test_slots_in_use_last_until_somebody_else_needs_their_room(taken: list[Use], kept: int, start: int) -> None:
     capacities, known = {1: Size(2, 4, 4), 2: Size(4, 4, 4), 3: Size(6, 9, 9)}, by_host(taken)
-    order = Order(Size(1, 1, 1), 2 * kept, None, {1: kept, 3: kept})
+    order = SlotRequest(Size(1, 1, 1), 2 * kept, None, {1: kept, 3: kept})
 
     def last(hour: int) -> bool:
         free = {room.host: room.free for room in rooms_of(capacities, known, order, during(hour, hour + 1))}
@@ -214,7 +216,7 @@ class Read(Period):
 @pytest.mark.parametrize("many", [50, 400])
 def test_no_use_is_looked_at_again_for_every_other_one(many: int) -> None:
     taken = [Use(1, Read(*_ends(during(place, place + 2 + place % 7))), ONE) for place in range(many)]
-    order = Order(ONE, 8, None, {1: 8})
+    order = SlotRequest(ONE, 8, None, {1: 8})
     Read.count = 0
     assert earliest_fit({1: Size(8, 8192, 80)}, taken, order, during(0, 2), during(0, 999).end)
     assert lasts_until({1: Size(8, 8192, 80)}, taken, order, during(0, many)) == during(1, 2).start

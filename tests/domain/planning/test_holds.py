@@ -20,7 +20,7 @@ def test_a_hold_is_confirmed_before_its_expiry_or_never() -> None:
         holds.confirm(known, "", HELD_UNTIL)
     begun = claimed(known, EventKind.EXPIRE, HELD_UNTIL)
     assert begun.status is LeaseStatus.HELD
-    back = after(begun, event_transitions.fall_short(begun, begun.events[0].id, HELD_UNTIL, "worker lost", 0.5))
+    back = after(begun, event_transitions.retry_or_fail(begun, begun.events[0].id, HELD_UNTIL, "worker lost", 0.5))
     for late in (begun, back):  # an hour early: the clock of the database was put back
         with pytest.raises(Conflict, match="expired"):
             holds.confirm(late, "", HELD_UNTIL - HOUR)
@@ -36,7 +36,7 @@ def test_the_end_of_a_hold_is_tried_without_end() -> None:
     known = lease(hold_until=HELD_UNTIL)
     for token in range(1, 100):
         known = claimed(known, EventKind.EXPIRE, HELD_UNTIL, token)
-        known = after(known, event_transitions.fall_short(known, known.events[0].id, HELD_UNTIL, "worker lost", 0.5))
+        known = after(known, event_transitions.retry_or_fail(known, known.events[0].id, HELD_UNTIL, "worker lost", 0.5))
     assert known.events[0].status is UNDONE
 
 

@@ -63,13 +63,13 @@ def test_promised_hosts_are_held_until_they_are_taken() -> None:
     ends = {hold.host: hold.during.end for hold in lease.reservations[0].holds}
     assert ends == {1: PERIOD.end, 2: START, 3: START, 4: PERIOD.end}
     assert [one.taken for one in lease.reservations[0].sublets] == [False, False]
-    kept, lent = sublease.apart(lease.reservations[0].holds, lease.reservations[0].sublets)
+    kept, lent = sublease.split_by_pending(lease.reservations[0].holds, lease.reservations[0].sublets)
     assert ([h.host for h in kept], [h.host for h in lent]) == ([1, 4], [2, 3])
     warned = after(lease, SubletWarned(R, NOON, S))
     assert all(one.warned for one in warned.reservations[0].sublets)
     taken = after(warned, TAKEN)
     assert hosts(taken) == (1, 4)
-    assert sublease.away(taken.reservations[0].sublets) == 2
+    assert sublease.count_taken(taken.reservations[0].sublets) == 2
     assert sublease.counts(taken.reservations) == {S: 2}
 
 
@@ -125,7 +125,9 @@ def test_a_parent_that_is_over_gets_nothing() -> None:
     facts = sublease_return.returned(lease, sub(2, 3), story, PERIOD.end, uuid4)
     assert [type(fact) for fact in facts] == [SubletHostsReturned]
     gone = after(lease, *facts).reservations[0]
-    assert (hosts(after(lease, *facts)), sublease.away(gone.sublets)) == ((1, 4), 2), "its project had four hosts"
+    assert (hosts(after(lease, *facts)), sublease.count_taken(gone.sublets)) == ((1, 4), 2), (
+        "its project had four hosts"
+    )
     untouched, story = parent(GIVEN)
     facts = sublease_return.returned(untouched, sub(2, 3), story, PERIOD.end, uuid4)
     assert after(untouched, *facts).reservations[0].sublets == ()

@@ -15,7 +15,7 @@ from climate.domain.limits import Limit
 from climate.service.admission import enforcement, limits
 from climate.service.hosts import inventory
 from climate.service.leases import leases, update
-from climate.service.leases.leases import Order
+from climate.service.leases.leases import LeaseRequest
 from climate.service.leases.update import Changes
 from climate.service.notifications.delivery import Listing, deliver, listed
 from climate.store.idempotency import Key
@@ -231,14 +231,14 @@ def test_a_lease_from_now_on_may_begin_a_little_later_than_asked_about(
         exchange.say(204)
 
     receiver.answer = answer
-    order = Order("l", None, clock.time + timedelta(hours=1), None, [hosts_wanted()])
+    order = LeaseRequest("l", None, clock.time + timedelta(hours=1), None, [hosts_wanted()])
     lease = leases.create(asked, MEMBER, order)
     assert lease.period.start == clock.time
     assert paths(receiver) == ["/v1/check-create"]
 
 
 def test_limits_come_first_and_trials_are_not_asked_about(asked: Climate, receiver: Receiver, clock: Clock) -> None:
-    order = Order("l", clock.time, clock.time + timedelta(hours=1), None, [hosts_wanted()])
+    order = LeaseRequest("l", clock.time, clock.time + timedelta(hours=1), None, [hosts_wanted()])
     leases.create(asked, MEMBER, order, dry_run=True)
     limits.put(asked, ADMIN, MEMBER.project_id, {Limit.LEASES: 0})
     with pytest.raises(Forbidden, match="Limit leases"):
@@ -247,7 +247,7 @@ def test_limits_come_first_and_trials_are_not_asked_about(asked: Climate, receiv
 
 
 def test_a_request_that_is_repeated_is_asked_about_once(asked: Climate, receiver: Receiver, clock: Clock) -> None:
-    order = Order("l", clock.time, clock.time + timedelta(hours=1), None, [hosts_wanted()])
+    order = LeaseRequest("l", clock.time, clock.time + timedelta(hours=1), None, [hosts_wanted()])
     first = leases.create(asked, MEMBER, order, Key("k", "f"))
     receiver.answer = lambda exchange: exchange.say(403)
     assert leases.create(asked, MEMBER, order, Key("k", "f")).id == first.id

@@ -17,7 +17,7 @@ from climate.domain.policy import Caller
 from climate.service.admission import limits
 from climate.service.journal import check
 from climate.service.leases import leases, update
-from climate.service.leases.leases import Order
+from climate.service.leases.leases import LeaseRequest
 from climate.service.leases.update import Changes
 from climate.store.idempotency import Key
 from tests.conftest import ADMIN, MEMBER, STRANGER, Clock
@@ -91,7 +91,7 @@ def test_the_limit_of_a_project_stands_before_that_of_all(climate: Climate, cloc
 
 def test_what_others_have_does_not_count(climate: Climate, clock: Clock) -> None:
     start = clock.time + timedelta(hours=1)
-    order = Order("x", start, start + timedelta(hours=2), None, [hosts_wanted(4)])
+    order = LeaseRequest("x", start, start + timedelta(hours=2), None, [hosts_wanted(4)])
     leases.create(climate, STRANGER, order)
     bound(climate, leases=1, hosts_at_once=4, host_hours=8)
     make(climate, clock, hosts_wanted(4))
@@ -189,7 +189,7 @@ def all_together(engine: Engine, *acts: Callable[[], Any]) -> list[Any]:
 def test_the_last_ones_are_given_out_once(climate: Climate, clock: Clock, engine: Engine) -> None:
     make(climate, clock, start=100)
     bound(climate, leases=4)
-    empty = Order("l", clock.time, clock.time + timedelta(hours=1))  # those with hosts wait for hosts as well
+    empty = LeaseRequest("l", clock.time, clock.time + timedelta(hours=1))  # those with hosts wait for hosts as well
     results = all_together(engine, *[lambda: leases.create(climate, MEMBER, empty)] * WRITERS)
     assert sum(isinstance(one, Lease) for one in results) == 3
     assert sum(isinstance(one, LimitExceeded) for one in results) == WRITERS - 3
@@ -217,14 +217,14 @@ def test_prolonging_against_booking_under_one_limit(climate: Climate, clock: Clo
 
 def test_a_request_that_is_repeated_is_not_counted_twice(climate: Climate, clock: Clock) -> None:
     bound(climate, leases=1)
-    order = Order("l", clock.time, clock.time + timedelta(hours=1), None, [hosts_wanted()])
+    order = LeaseRequest("l", clock.time, clock.time + timedelta(hours=1), None, [hosts_wanted()])
     first = leases.create(climate, MEMBER, order, Key("k", "f"))
     assert leases.create(climate, MEMBER, order, Key("k", "f")).id == first.id
 
 
 def test_a_trial_is_held_to_limits_and_takes_nothing(climate: Climate, clock: Clock) -> None:
     bound(climate, leases=1)
-    order = Order("l", clock.time, clock.time + timedelta(hours=1), None, [hosts_wanted()])
+    order = LeaseRequest("l", clock.time, clock.time + timedelta(hours=1), None, [hosts_wanted()])
     for _ in range(2):
         leases.create(climate, MEMBER, order, dry_run=True)
     leases.create(climate, MEMBER, order)

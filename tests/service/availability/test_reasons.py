@@ -8,7 +8,7 @@ from climate.service.availability import reasons, search
 from climate.service.availability.question import SearchRequest
 from climate.service.availability.reasons import Reason
 from climate.service.host_operations import maintenance
-from climate.service.host_operations.maintenance import Order
+from climate.service.host_operations.maintenance import WindowRequest
 from tests.conftest import ADMIN, MEMBER, Clock
 from tests.service.lease_actions import hosts_wanted, make
 
@@ -25,7 +25,7 @@ def why(climate: Climate, clock: Clock, *reservations: dict[str, Any], within: f
 
 def test_maintenance_is_named(climate: Climate, clock: Clock) -> None:
     for host in range(1, 9):
-        maintenance.plan(climate, ADMIN, Order(str(host), clock.time + HOUR, clock.time + 2 * HOUR, "disks"))
+        maintenance.plan(climate, ADMIN, WindowRequest(str(host), clock.time + HOUR, clock.time + 2 * HOUR, "disks"))
     reason = why(climate, clock, hosts_wanted(1))
     assert reason.binding.name == "maintenance"
     assert [one.kind for one in reason.alternatives] == ["later", "shorter"]

@@ -20,9 +20,9 @@ from climate.service.availability import search
 from climate.service.availability.question import SearchRequest
 from climate.service.availability.search import SearchResult
 from climate.service.host_operations import maintenance
-from climate.service.host_operations.maintenance import Order as MaintenanceOrder
+from climate.service.host_operations.maintenance import WindowRequest as MaintenanceOrder
 from climate.service.leases import leases
-from climate.service.leases.leases import Order
+from climate.service.leases.leases import LeaseRequest
 from tests.campaign import cases
 from tests.conftest import ADMIN, MEMBER, STRANGER, Clock
 from tests.service.floating_ip_factory import addresses_wanted, registered
@@ -125,7 +125,7 @@ def test_hosts_of_other_projects_are_not_counted(climate: Climate, clock: Clock)
 
 
 def test_the_free_count_names_no_lease(climate: Climate, clock: Clock) -> None:
-    order = Order("secret", clock.time + HOUR, clock.time + 2 * HOUR, reservations=[hosts_wanted(6)])
+    order = LeaseRequest("secret", clock.time + HOUR, clock.time + 2 * HOUR, reservations=[hosts_wanted(6)])
     leases.create(climate, STRANGER, order)
     found = find(climate, wanted(clock, points=10))
     begin = int(clock.time.timestamp())
@@ -236,7 +236,7 @@ def test_offers_are_what_a_create_at_once_gets_and_none_is_missed(climate: Clima
         start = clock.time + half * HOUR / 2
         if start + asked.length > asked.latest:
             break
-        order = Order("l", start, start + asked.length, reservations=asked.reservations)
+        order = LeaseRequest("l", start, start + asked.length, reservations=asked.reservations)
         least = [{**one, "max": one["min"]} if "min" in one else one for one in asked.reservations]
         try:
             leases.create(climate, MEMBER, replace(order, reservations=least), dry_run=True)
@@ -253,7 +253,9 @@ def test_offers_are_what_a_create_at_once_gets_and_none_is_missed(climate: Clima
             {**one, "max": got.count} if "max" in one else one
             for one, got in zip(asked.reservations, offer.reservations, strict=True)
         ]
-        lease = leases.create(climate, MEMBER, Order("l", offer.start, offer.end, reservations=exact), dry_run=True)
+        lease = leases.create(
+            climate, MEMBER, LeaseRequest("l", offer.start, offer.end, reservations=exact), dry_run=True
+        )
         for got, reservation in zip(offer.reservations, lease.reservations, strict=True):
             if reservation.resource_type == "physical:host":
                 assert len(reservation.hosts) == got.count

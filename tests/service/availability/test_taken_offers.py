@@ -16,7 +16,7 @@ from climate.service.availability.holds import Details
 from climate.service.availability.offers import Offer
 from climate.service.availability.question import SearchRequest
 from climate.service.leases import leases
-from climate.service.leases.leases import Order
+from climate.service.leases.leases import LeaseRequest
 from tests.campaign import cases
 from tests.conftest import MEMBER, Clock
 from tests.service.availability.test_search import HOUR, slots, world
@@ -89,13 +89,13 @@ def test_an_offer_that_is_taken_at_once_becomes_a_lease(
         assert counts(lease) == [one.count for one in offer.reservations if one.resource_type == "physical:host"]
 
 
-def directly(offer: Offer, wanted: SearchRequest) -> Order:
+def directly(offer: Offer, wanted: SearchRequest) -> LeaseRequest:
     """The order of a client that creates the lease without a hold."""
     reservations = [
         {**one, "max": got.count} if "max" in one else one
         for one, got in zip(wanted.reservations, offer.reservations, strict=True)
     ]
-    return Order("taken", offer.start, offer.end, reservations=reservations)
+    return LeaseRequest("taken", offer.start, offer.end, reservations=reservations)
 
 
 def counts(lease: Lease) -> list[int]:

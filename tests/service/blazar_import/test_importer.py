@@ -22,7 +22,7 @@ from climate.service.blazar_import.records import BlazarData
 from climate.service.hosts import inventory, reconcile
 from climate.service.journal import check
 from climate.service.leases import lease_pools, leases
-from climate.service.leases.leases import Order
+from climate.service.leases.leases import LeaseRequest
 from climate.store.hosts import pool_membership
 from climate.store.leases.leases import Listing
 from tests.conftest import ADMIN, Clock
@@ -191,7 +191,7 @@ def test_no_new_lease_gets_an_imported_allocation(empty: Climate, clock: Clock, 
     wanted = {"resource_type": "physical:host", "min": 1, "max": 9}
     start, end = clock.time + timedelta(hours=3), clock.time + timedelta(hours=4)
     with pytest.raises(NotEnoughHosts, match="5 match, 0 of them free; it would fit from 2030-01-01 16:00:00 UTC"):
-        leases.create(empty, ADMIN, Order("new", start, end, reservations=[wanted]))
+        leases.create(empty, ADMIN, LeaseRequest("new", start, end, reservations=[wanted]))
 
 
 def test_a_failed_start_stays_failed(empty: Climate, recorded: BlazarData) -> None:
@@ -251,9 +251,9 @@ def test_a_resumed_import_sees_the_leases_that_were_created_since(
     run_import(empty, replace(recorded, leases=tuple(lease for lease in recorded.leases if lease != late)))
     wanted = {"resource_type": "physical:host", "min": 6, "max": 6}
     with pytest.raises(Conflict):
-        leases.create(empty, ADMIN, Order("new", late.start, late.end, reservations=[wanted]))
+        leases.create(empty, ADMIN, LeaseRequest("new", late.start, late.end, reservations=[wanted]))
     wanted = {"resource_type": "physical:host", "min": 5, "max": 5}
-    made = leases.create(empty, ADMIN, Order("new", late.start, late.end, reservations=[wanted]))
+    made = leases.create(empty, ADMIN, LeaseRequest("new", late.start, late.end, reservations=[wanted]))
     report = run_import(empty, recorded, resume=True)
     assert (
         told(report)["two-kinds"] == f"its allocation of the host compute-2.example overlaps with the lease {made.id}"

@@ -14,7 +14,7 @@ from climate.domain.policy import Caller
 from climate.service.calendars import feeds
 from climate.service.calendars.feeds import Days, Rendered
 from climate.service.leases import leases, update
-from climate.service.leases.leases import Order
+from climate.service.leases.leases import LeaseRequest
 from climate.service.leases.update import Changes
 from climate.store.notices.calendar_feeds import Feed, Scope
 from climate.store.tables.calendar_feeds_and_mail import calendar_feeds
@@ -43,7 +43,7 @@ def events(climate: Climate, feed: Feed) -> dict[str, tuple[str, int]]:
 def booked(climate: Climate, clock: Clock, name: str, caller: Caller = MEMBER, **start: float) -> Lease:
     begin = clock.time + timedelta(**start or {"hours": 1})
     wanted = [{"resource_type": "physical:host", "min": 1, "max": 1}]
-    return leases.create(climate, caller, Order(name, begin, begin + timedelta(hours=1), None, wanted))
+    return leases.create(climate, caller, LeaseRequest(name, begin, begin + timedelta(hours=1), None, wanted))
 
 
 COLLEAGUE = Caller("colleague", MEMBER.project_id, MEMBER.roles)

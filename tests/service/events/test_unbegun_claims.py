@@ -83,7 +83,7 @@ def test_an_end_that_nobody_has_begun_can_be_put_off(
 def test_a_host_is_exchanged_though_the_start_is_claimed(climate: Climate, cloud: FakeCloud, lease: Lease) -> None:
     (old,) = claim(climate)
     host = str(lease.reservations[0].hosts[0])
-    host_replacement.reallocate(climate, ADMIN, host_replacement.Order(host, lease.id))
+    host_replacement.reallocate(climate, ADMIN, host_replacement.ReplacementRequest(host, lease.id))
     late(climate, cloud, old)
     run_due(climate)
     assert get(climate, lease).status is LeaseStatus.ACTIVE

@@ -78,7 +78,7 @@ def _read_by_a_look(conn: Connection, now: datetime, limit: int = 200) -> int:
 
 
 def _rest(conn: Connection, now: datetime) -> None:
-    assert not event_claims.rest(conn, now).is_quiet
+    assert not event_claims.pending_work(conn, now).is_quiet
 
 
 def _projects(engine: Engine) -> dict[str, int]:

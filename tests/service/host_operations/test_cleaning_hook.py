@@ -20,7 +20,7 @@ from climate.domain.hosts.pools import Pool
 from climate.processes import process_supervisor
 from climate.service.host_operations import cleaning, cleaning_hook, failures, maintenance, pool_moves, recycling
 from climate.service.host_operations.cleaning_hook import HookProcess, HookRun, Machine
-from climate.service.hosts.move_checks import Order
+from climate.service.hosts.move_checks import RequestedMove
 from tests.conftest import ADMIN, Clock
 from tests.service.host_operations.test_recycling import pool_of
 from tests.service.lease_actions import held, hosts_wanted, make, run_due
@@ -262,7 +262,7 @@ def test_no_admin_moves_a_host_to_others_while_the_hook_runs(
     cleaning.run_round(hooked, lambda act: None)
     record_run(engine, host, "elsewhere/1 boot pid:[1]")
     with pytest.raises(Conflict, match=r"cleaning hook runs for hosts: h\d+ \(process 1234 on w7\)"):
-        pool_moves.move(hooked, ADMIN, Order((str(host),), to))
+        pool_moves.move(hooked, ADMIN, RequestedMove((str(host),), to))
     assert pool_of(hooked, host) is Pool.CLEANING
 
 
@@ -272,7 +272,7 @@ def test_a_host_stays_in_maintenance_while_the_hook_runs(hooked: Climate, clock:
     cleaning.run_round(hooked, lambda act: None)
     machine = cleaning_hook.this_machine()
     record_run(engine, host, str(machine))
-    planned = maintenance.plan(hooked, ADMIN, maintenance.Order(str(host), None, None, "new memory"))
+    planned = maintenance.plan(hooked, ADMIN, maintenance.WindowRequest(str(host), None, None, "new memory"))
     maintenance.run_round(hooked)
     assert pool_of(hooked, host) is Pool.MAINTENANCE
     maintenance.end(hooked, ADMIN, planned.window.id)

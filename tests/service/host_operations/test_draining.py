@@ -15,7 +15,7 @@ from climate.service.host_operations.pool_top_up import top_up
 from climate.service.hosts import inventory, reconcile
 from climate.service.hosts import multi_tenant as ordinary
 from climate.service.hosts.inventory import RegistrationOptions
-from climate.service.hosts.move_checks import Order
+from climate.service.hosts.move_checks import RequestedMove
 from climate.service.journal import check
 from tests.conftest import ADMIN, Clock, cloud_host
 from tests.scenarios.test_statement_counts import cost
@@ -67,11 +67,11 @@ def test_the_hosts_of_the_pool_are_seen_with_their_servers(
     assert (known.place.name, known.server_count, known.servers) == ("h1", 1, None)
     (known,) = pools.hosts_of(climate, ADMIN, Pool.MULTI_TENANT, servers=True)
     assert [one.id for one in known.servers or ()] == [server]
-    (stranger,) = ordinary.strangers(climate, ADMIN, servers=True) or ()
+    (stranger,) = ordinary.list_unregistered(climate, ADMIN, servers=True) or ()
     assert (stranger.host.name, stranger.host.servers) == ("n1", 1)
     assert [one.id for one in stranger.servers or ()] == [ordinary_host]
     cloud.failures = {"ordinary_hosts": CloudError("away")}
-    assert ordinary.strangers(climate, ADMIN, servers=False) is None
+    assert ordinary.list_unregistered(climate, ADMIN, servers=False) is None
     assert pools.hosts_of(climate, ADMIN, Pool.MULTI_TENANT)[0].server_count is None
 
 
@@ -131,12 +131,12 @@ def test_a_cloud_that_refuses_has_the_host_off_the_books_and_one_that_died_is_fo
 
 
 def test_a_registered_host_is_drained_by_hand_and_let_go_again(climate: Climate, cloud: FakeCloud) -> None:
-    pool_moves.move(climate, ADMIN, Order(["1"], Pool.MULTI_TENANT))
+    pool_moves.move(climate, ADMIN, RequestedMove(["1"], Pool.MULTI_TENANT))
     server = cloud.boot("p", "h1")
     with pytest.raises(Conflict, match="draining"):
-        pool_moves.move(climate, ADMIN, Order(["1"], Pool.RESERVATION))
+        pool_moves.move(climate, ADMIN, RequestedMove(["1"], Pool.RESERVATION))
     for pool in (Pool.DRAINING, Pool.MULTI_TENANT, Pool.DRAINING):
-        pool_moves.move(climate, ADMIN, Order(["1"], pool))
+        pool_moves.move(climate, ADMIN, RequestedMove(["1"], pool))
         assert [name for name, its in cloud.pools().items() if "h1" in its] == (
             ["draining"] if pool is Pool.DRAINING else []
         )

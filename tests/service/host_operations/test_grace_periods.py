@@ -18,7 +18,7 @@ from climate.service.host_operations import recycling
 from climate.service.hosts import inventory
 from climate.service.journal import check
 from climate.service.leases import lease_servers, leases, update
-from climate.service.leases.leases import Order
+from climate.service.leases.leases import LeaseRequest
 from climate.service.leases.update import Changes
 from tests.conftest import ADMIN, MEMBER, Clock
 from tests.service.host_operations.test_recycling import following
@@ -303,7 +303,9 @@ def test_before_end(
     climate: Climate, clock: Clock, cloud: FakeCloud, engine: Engine, word: str, done: tuple[int, int]
 ) -> None:
     start = clock.time
-    order = Order("l", start, start + timedelta(hours=1), start + 40 * MINUTE, [hosts_wanted(1, before_end=word)])
+    order = LeaseRequest(
+        "l", start, start + timedelta(hours=1), start + 40 * MINUTE, [hosts_wanted(1, before_end=word)]
+    )
     lease = leases.create(climate, MEMBER, order)
     run_due(climate)
     cloud.boot("project", f"h{min(held(lease))}")
@@ -318,7 +320,7 @@ def test_before_end_is_changed_by_an_update_even_where_no_host_is_free(
 ) -> None:
     """The peer ignores it (reservation.md 1.2 H12)."""
     start = clock.time
-    order = Order("l", start, start + timedelta(hours=1), start + 40 * MINUTE, [hosts_wanted(2)])
+    order = LeaseRequest("l", start, start + timedelta(hours=1), start + 40 * MINUTE, [hosts_wanted(2)])
     lease = leases.create(climate, MEMBER, order)
     make(climate, clock, hosts_wanted(6), start=0, hours=1)
     run_due(climate)
@@ -345,7 +347,7 @@ def test_it_moves_with_the_lease_and_is_repeated_when_the_lease_is_prolonged(
 ) -> None:
     start = clock.time
     wanted = hosts_wanted(1, before_end="snapshot", grace_period=GRACE)
-    lease = leases.create(climate, MEMBER, Order("l", start, start + 60 * MINUTE, start + 40 * MINUTE, [wanted]))
+    lease = leases.create(climate, MEMBER, LeaseRequest("l", start, start + 60 * MINUTE, start + 40 * MINUTE, [wanted]))
     run_due(climate)
     cloud.boot("project", f"h{min(held(lease))}")
     for minutes in (40, 20, 1):

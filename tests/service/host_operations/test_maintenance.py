@@ -17,10 +17,10 @@ from climate.domain.hosts.pools import Pool
 from climate.domain.lease import Lease
 from climate.domain.status import LeaseStatus
 from climate.service.host_operations import failures, maintenance, pool_moves
-from climate.service.host_operations.maintenance import Changes, Order, Planned
+from climate.service.host_operations.maintenance import Changes, Planned, WindowRequest
 from climate.service.journal import check
 from climate.service.leases import leases
-from climate.service.leases.leases import Order as LeaseOrder
+from climate.service.leases.leases import LeaseRequest as LeaseOrder
 from climate.store.hosts.maintenance import NO_END, WindowFilter, WindowState
 from climate.store.leases import leases as store
 from tests.conftest import ADMIN, MEMBER, Clock
@@ -35,7 +35,7 @@ def window(
     """A window that starts `start` hours from now."""
     begin = clock.time + timedelta(hours=start)
     end = None if hours is None else begin + timedelta(hours=hours)
-    return maintenance.plan(climate, ADMIN, Order(str(host), begin, end, "new memory", force))
+    return maintenance.plan(climate, ADMIN, WindowRequest(str(host), begin, end, "new memory", force))
 
 
 def on(climate: Climate, clock: Clock, host: int, *, start: float, hours: float) -> Lease:
@@ -125,7 +125,7 @@ def test_leases_in_the_way_are_listed(climate: Climate, clock: Clock, engine: ob
 def test_with_force_they_get_other_hosts(climate: Climate, clock: Clock) -> None:
     lease = make(climate, clock, hosts_wanted(4), start=1, hours=1)
     host = min(held(lease))
-    order = Order(str(host), lease.period.start, None, "x", force=True)
+    order = WindowRequest(str(host), lease.period.start, None, "x", force=True)
     trial = maintenance.plan(climate, ADMIN, order, dry_run=True)
     assert [outcome.lease.id for outcome in trial.moved] == [lease.id]
     assert get(climate, lease) == lease
@@ -207,7 +207,7 @@ def test_a_failed_host_is_mended_in_a_window(climate: Climate, clock: Clock, clo
 def test_one_that_fails_in_its_window_does_not_come_back_before_its_end(climate: Climate, clock: Clock) -> None:
     planned = window(climate, clock, 1, hours=None).window
     rounds(climate)
-    pool_moves.move(climate, ADMIN, pool_moves.Order(["1"], Pool.FAILED, "dropped", force=True))
+    pool_moves.move(climate, ADMIN, pool_moves.RequestedMove(["1"], Pool.FAILED, "dropped", force=True))
     with pytest.raises(Busy, match="comes back as soon as"):
         failures.heal(climate, ADMIN, "1")
     pass_time(climate, clock, seconds=climate.settings.failed_after)
@@ -279,19 +279,19 @@ def test_a_second_window_at_that_time_is_refused(climate: Climate, clock: Clock)
 
 def test_what_is_refused(climate: Climate, clock: Clock) -> None:
     now = clock.time
-    good = Order("1", now, now + timedelta(hours=1), "x")
+    good = WindowRequest("1", now, now + timedelta(hours=1), "x")
     with pytest.raises(Forbidden):
         maintenance.plan(climate, MEMBER, good)
     with pytest.raises(NotFound):
-        maintenance.plan(climate, ADMIN, Order("99", None, None, "x"))
+        maintenance.plan(climate, ADMIN, WindowRequest("99", None, None, "x"))
     for wrong in (
-        Order("1", now - timedelta(minutes=2), None, "x"),
-        Order("1", now, now, "x"),
-        Order("1", now + timedelta(hours=1), now + timedelta(minutes=1), "x"),
-        Order("1", NO_END, None, "x"),
-        Order("1", now, NO_END + timedelta(days=300), "x"),
-        Order("1", now, None, "   "),
-        Order("1", now, None, "x" * 1001),
+        WindowRequest("1", now - timedelta(minutes=2), None, "x"),
+        WindowRequest("1", now, now, "x"),
+        WindowRequest("1", now + timedelta(hours=1), now + timedelta(minutes=1), "x"),
+        WindowRequest("1", NO_END, None, "x"),
+        WindowRequest("1", now, NO_END + timedelta(days=300), "x"),
+        WindowRequest("1", now, None, "   "),
+        WindowRequest("1", now, None, "x" * 1001),
     ):
         with pytest.raises(InvalidInput):
             maintenance.plan(climate, ADMIN, wrong)
@@ -343,7 +343,7 @@ def _race(climate: Climate, start: datetime) -> list[str]:
     def work_on() -> None:
         line.wait()
         with suppress(Conflict):
-            maintenance.plan(climate, ADMIN, Order("1", start, end, "x"))
+            maintenance.plan(climate, ADMIN, WindowRequest("1", start, end, "x"))
             won.append("window")
 
     threads = [threading.Thread(target=act) for act in (book, work_on)]

@@ -10,7 +10,7 @@ from sqlalchemy import Engine, text
 from climate.context import Climate
 from climate.domain.errors import NotFound, Tampered
 from climate.service.host_operations import maintenance
-from climate.service.host_operations.maintenance import Changes, Order
+from climate.service.host_operations.maintenance import Changes, WindowRequest
 from climate.service.hosts import inventory
 from climate.service.journal import check
 from climate.service.journal.rebuild import rebuild
@@ -21,7 +21,7 @@ HOUR = timedelta(hours=1)
 
 def planned(climate: Climate, clock: Clock, host: str = "3", start: int = 1) -> UUID:
     begin = clock.time + start * HOUR
-    return maintenance.plan(climate, ADMIN, Order(host, begin, begin + 2 * HOUR, "new memory")).window.id
+    return maintenance.plan(climate, ADMIN, WindowRequest(host, begin, begin + 2 * HOUR, "new memory")).window.id
 
 
 def story(climate: Climate, window_id: UUID) -> list[tuple[str, str]]:

@@ -11,7 +11,7 @@ from climate.domain.hosts.pools import Pool
 from climate.power import OFF, ON
 from climate.service import housekeeping
 from climate.service.host_operations import evacuation, failures
-from climate.service.host_operations.pool_moves import Order, move
+from climate.service.host_operations.pool_moves import RequestedMove, move
 from climate.service.hosts import reconcile
 from climate.service.journal import check
 from climate.service.journal.rebuild import rebuild
@@ -33,7 +33,7 @@ def test_a_host_that_an_admin_takes_out_stays_out_whatever_the_reason_says(
     failures.fail(climate, ADMIN, "1", words)
     pass_time(climate, clock, hours=1)
     assert (place(climate, 1).pool, place(climate, 1).reason) == (Pool.FAILED, words)
-    move(climate, ADMIN, Order(["2"], Pool.FAILED, words))
+    move(climate, ADMIN, RequestedMove(["2"], Pool.FAILED, words))
     pass_time(climate, clock, hours=1)
     assert place(climate, 2).pool is Pool.FAILED
     assert failures.heal(climate, ADMIN, "1").pool is Pool.RESERVATION

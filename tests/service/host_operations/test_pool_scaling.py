@@ -147,7 +147,7 @@ def test_without_leave_to_drain_busy_hosts_stay_open(climate: Climate, clock: Cl
 
 def test_closed_maintained_and_promised_hosts_are_not_released(climate: Climate, clock: Clock) -> None:
     reservable.open_to_promises(climate, ADMIN, "1", False)
-    maintenance.plan(climate, ADMIN, maintenance.Order("2", None, None, "fans"))
+    maintenance.plan(climate, ADMIN, maintenance.WindowRequest("2", None, None, "fans"))
     rule(climate, spare=0, slack=0)
     clock.forward(hours=2)
     maintenance.run_round(climate)

@@ -10,7 +10,7 @@ from climate.domain.hosts.pools import Pool
 from climate.service.host_operations import pool_moves, pools
 from climate.service.host_operations.pool_top_up import top_up
 from climate.service.hosts import reconcile, reservable
-from climate.service.hosts.move_checks import Order
+from climate.service.hosts.move_checks import RequestedMove
 from climate.service.journal import check
 from tests.conftest import ADMIN, Clock
 from tests.scenarios.test_statement_counts import cost
@@ -111,6 +111,6 @@ def test_statements_do_not_grow_with_the_hosts(climate: Climate, engine: Engine,
 def test_what_an_admin_takes_out_is_replaced(climate: Climate, released: FakeCloud) -> None:
     target(climate, 4)
     reservable.open_to_promises(climate, ADMIN, "5", False)
-    pool_moves.move(climate, ADMIN, Order(["5"], Pool.MULTI_TENANT))
+    pool_moves.move(climate, ADMIN, RequestedMove(["5"], Pool.MULTI_TENANT))
     assert top_up(climate) == 1
     assert 5 not in kept(climate)

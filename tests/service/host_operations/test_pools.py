@@ -15,7 +15,7 @@ from climate.domain.hosts.pools import Pool
 from climate.service.host_operations import pools
 from climate.service.host_operations.pools import Page
 from climate.service.hosts import reservable
-from climate.store.hosts.pool_settings import Terms
+from climate.store.hosts.pool_settings import PoolSettings
 from climate.store.hosts.pools import Count
 from tests.conftest import ADMIN, MEMBER, Clock
 from tests.scenarios.test_statement_counts import cost
@@ -44,14 +44,14 @@ def test_every_pool_is_listed_with_what_is_promised_of_it(climate: Climate, cloc
 def test_terms_are_the_settings_until_an_admin_sets_them(climate: Climate, clock: Clock) -> None:
     settings = replace(climate.settings, pool_target=3, host_on_end="release", max_grace_period=100)
     climate = replace(climate, settings=settings)
-    assert pools.get(climate, ADMIN, Pool.RESERVATION).terms == Terms("release", 0, "terminate", 3)
+    assert pools.get(climate, ADMIN, Pool.RESERVATION).terms == PoolSettings("release", 0, "terminate", 3)
     changed = pools.change(climate, ADMIN, Pool.RESERVATION, {"target": 0, "on_end": "recycle", "grace_period": 100})
     assert (changed.terms, changed.own) == (
-        Terms("recycle", 100, "terminate", 0),
+        PoolSettings("recycle", 100, "terminate", 0),
         {"target", "on_end", "grace_period"},
     )
     pools.change(climate, ADMIN, Pool.RESERVATION, {"target": 9}, dry_run=True)
-    assert pools.change(climate, ADMIN, Pool.RESERVATION, {"on_end": None}).terms == Terms(
+    assert pools.change(climate, ADMIN, Pool.RESERVATION, {"on_end": None}).terms == PoolSettings(
         "release", 100, "terminate", 0
     )
     for wrong in (
@@ -66,7 +66,7 @@ def test_terms_are_the_settings_until_an_admin_sets_them(climate: Climate, clock
             pools.change(climate, ADMIN, Pool.RESERVATION, wrong)
     with pytest.raises(InvalidInput, match="Only the pool reservation"):
         pools.change(climate, ADMIN, Pool.LENT, {"target": 1})
-    assert pools.get(climate, ADMIN, Pool.RESERVATION).terms == Terms("release", 100, "terminate", 0)
+    assert pools.get(climate, ADMIN, Pool.RESERVATION).terms == PoolSettings("release", 100, "terminate", 0)
     assert pools.get(climate, ADMIN, Pool.LENT).terms is None
 
 

@@ -9,14 +9,14 @@ from sqlalchemy import Engine, event, text
 from climate.cloud import FREEPOOL, CloudError, Fenced, NotYet, Refused
 from climate.cloud.fake import FakeCloud, host
 from climate.context import Climate
-from climate.domain.hosts.pools import Deadline, HostPlace, Pool
+from climate.domain.hosts.pools import DeadlineAction, HostPlace, Pool
 from climate.domain.lease import Lease
 from climate.domain.status import EventKind, LeaseStatus
 from climate.service.host_operations import cleaning, pools, recycling
 from climate.service.host_operations.recycling import UpcomingAction
 from climate.service.journal import check
 from climate.service.leases import leases
-from climate.service.leases.leases import Order
+from climate.service.leases.leases import LeaseRequest
 from climate.store.hosts import pool_membership
 from tests.conftest import ADMIN, MEMBER, Clock
 from tests.service.host_rounds import told
@@ -54,14 +54,16 @@ def following(climate: Climate, clock: Clock, number: int, minutes: int, count: 
     """A lease that has to take that host, so many minutes from now."""
     start = clock.time + minutes * MINUTE
     wanted = hosts_wanted(count, hypervisor_properties=f'["==", "$hypervisor_hostname", "h{number}"]')
-    return leases.create(climate, MEMBER, Order("next", start, start + timedelta(hours=1), None, [wanted]))
+    return leases.create(climate, MEMBER, LeaseRequest("next", start, start + timedelta(hours=1), None, [wanted]))
 
 
 def spread(climate: Climate, clock: Clock, number: int, minutes: int, alike: str) -> Lease:
     """A lease of one of two hosts, which took that one."""
     start = clock.time + minutes * MINUTE
     either = f'["in", "$hypervisor_hostname", ["h{number}", "{alike}"]]'
-    order = Order("next", start, start + timedelta(hours=1), None, [hosts_wanted(1, hypervisor_properties=either)])
+    order = LeaseRequest(
+        "next", start, start + timedelta(hours=1), None, [hosts_wanted(1, hypervisor_properties=either)]
+    )
     blocker = following(climate, clock, int(alike[1:]), minutes)
     lease = leases.create(climate, MEMBER, order)
     leases.delete(climate, MEMBER, blocker.id)
@@ -91,10 +93,10 @@ def test_what_it_waits_for_can_be_seen(climate: Climate, clock: Clock, cloud: Fa
     assert ([one.id for one in seen.servers or ()], seen.ahead) == ([server], None)
     following(climate, clock, number, minutes=60)
     (seen,) = pools.hosts_of(climate, ADMIN, Pool.RECYCLING)
-    assert seen.ahead == UpcomingAction(clock.time + 58 * MINUTE, Deadline.MOVE)
+    assert seen.ahead == UpcomingAction(clock.time + 58 * MINUTE, DeadlineAction.MOVE)
     cloud.broken = True
     (seen,) = pools.hosts_of(climate, ADMIN, Pool.RECYCLING)
-    assert (seen.servers, seen.ahead) == (None, UpcomingAction(clock.time + 58 * MINUTE, Deadline.MOVE))
+    assert (seen.servers, seen.ahead) == (None, UpcomingAction(clock.time + 58 * MINUTE, DeadlineAction.MOVE))
 
 
 def test_the_next_lease_wins_but_not_before_the_deadline(climate: Climate, clock: Clock, cloud: FakeCloud) -> None:

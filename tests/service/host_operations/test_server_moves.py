@@ -11,10 +11,10 @@ from climate.cloud.fake import FakeCloud
 from climate.context import Climate
 from climate.domain.hosts.pools import Pool
 from climate.service.host_operations import draining, maintenance, pool_moves, pools, server_moves
-from climate.service.host_operations.maintenance import Changes, Order
+from climate.service.host_operations.maintenance import Changes, WindowRequest
 from climate.service.hosts import inventory, reconcile
 from climate.service.hosts.inventory import RegistrationOptions
-from climate.service.hosts.move_checks import Order as Move
+from climate.service.hosts.move_checks import RequestedMove as Move
 from climate.service.journal import check
 from tests.conftest import ADMIN, Clock, cloud_host
 from tests.service.hosts.test_reconcile import place, put
@@ -101,7 +101,7 @@ def test_a_window_says_whether_servers_are_moved_away(climate: Climate, clock: C
     reconcile.correct(climate)
     servers = [cloud.boot("p", "h1"), cloud.boot("p", "h2")]
     end = clock.time + timedelta(hours=1)
-    ordered = [Order(number, None, end, "new fan", move_servers=number == "1") for number in ("1", "2")]
+    ordered = [WindowRequest(number, None, end, "new fan", move_servers=number == "1") for number in ("1", "2")]
     first, second = (one.window for one in maintenance.plan_all(climate, ADMIN, ordered))
     maintenance.run_round(climate)
     reconcile.correct(climate)

@@ -90,7 +90,7 @@ def test_a_removed_host_is_in_no_pool_any_more(climate: Climate, cloud: FakeClou
 
 def test_the_maintenance_of_a_removed_host_is_off(climate: Climate, clock: Clock) -> None:
     start = clock.time + timedelta(hours=1)
-    planned = maintenance.plan(climate, ADMIN, maintenance.Order("3", start, None, "disks"))
+    planned = maintenance.plan(climate, ADMIN, maintenance.WindowRequest("3", start, None, "disks"))
     inventory.remove(climate, ADMIN, "3")
     assert maintenance.get(climate, ADMIN, planned.window.id).state == "cancelled"
     clock.forward(hours=2)

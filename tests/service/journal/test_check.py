@@ -16,7 +16,7 @@ from climate.service.events import event_dispatch
 from climate.service.journal import check
 from climate.service.journal.rebuild import rebuild
 from climate.service.leases import broken_leases, leases, update
-from climate.service.leases.leases import Order
+from climate.service.leases.leases import LeaseRequest
 from climate.service.leases.update import Changes
 from climate.store.idempotency import Key
 from climate.store.leases import leases as stored
@@ -129,7 +129,7 @@ def test_looking_back(climate: Climate, clock: Clock) -> None:
 
 
 def test_the_same_key_gives_the_same_lease(climate: Climate, clock: Clock) -> None:
-    order = Order("l", clock.time, clock.time + timedelta(hours=1), None, [hosts_wanted(8)])
+    order = LeaseRequest("l", clock.time, clock.time + timedelta(hours=1), None, [hosts_wanted(8)])
     first = leases.create(climate, MEMBER, order, Key("k", "one"))
     run_due(climate)
     assert leases.create(climate, MEMBER, order, Key("k", "one")) == first, "as it was when it was made"
@@ -137,22 +137,22 @@ def test_the_same_key_gives_the_same_lease(climate: Climate, clock: Clock) -> No
         leases.create(climate, MEMBER, order, Key("k", "other"))
     clock.forward(hours=2)
     run_due(climate)
-    again = Order("l", clock.time, clock.time + timedelta(hours=1), None, [hosts_wanted(8)])
+    again = LeaseRequest("l", clock.time, clock.time + timedelta(hours=1), None, [hosts_wanted(8)])
     assert leases.create(climate, STRANGER, again, Key("k", "one")).id != first.id, "each project has its own keys"
     clock.forward(hours=21)
     housekeeping.tidy(climate)
     assert leases.create(climate, MEMBER, order, Key("k", "one")) == first
     clock.forward(hours=2)
     housekeeping.tidy(climate)
-    third = Order("l", clock.time, clock.time + timedelta(hours=1), None, [hosts_wanted(8)])
+    third = LeaseRequest("l", clock.time, clock.time + timedelta(hours=1), None, [hosts_wanted(8)])
     assert leases.create(climate, MEMBER, third, Key("k", "other")).id != first.id
 
 
 def test_a_refused_request_does_not_use_its_key_up(climate: Climate, clock: Clock) -> None:
-    too_many = Order("l", clock.time, clock.time + timedelta(hours=1), None, [hosts_wanted(9)])
+    too_many = LeaseRequest("l", clock.time, clock.time + timedelta(hours=1), None, [hosts_wanted(9)])
     with pytest.raises(Exception, match="Not enough hosts"):
         leases.create(climate, MEMBER, too_many, Key("k", "one"))
-    fewer = Order("l", clock.time, clock.time + timedelta(hours=1), None, [hosts_wanted(8)])
+    fewer = LeaseRequest("l", clock.time, clock.time + timedelta(hours=1), None, [hosts_wanted(8)])
     assert leases.create(climate, MEMBER, fewer, Key("k", "other"))
 
 

@@ -93,11 +93,13 @@ def traffic(climate: Climate, clock: Clock, engine: Engine) -> list[Callable[[],
         """Run what is due; the clock waits for slow creates, and for leases that are locked: no start is MISSED."""
         run_due(climate)
         if all(clock.time - begun < timedelta(minutes=2) for begun in tuple(creates.values())):
-            clock.forward(seconds=60 if event_dispatch.rest(climate).is_quiet else 1)
+            clock.forward(seconds=60 if event_dispatch.pending_work(climate).is_quiet else 1)
 
     def move() -> None:
         host = str(chance.randint(1, 8))
-        pool_moves.move(climate, ADMIN, pool_moves.Order((host,), chance.choice([Pool.MULTI_TENANT, Pool.RESERVATION])))
+        pool_moves.move(
+            climate, ADMIN, pool_moves.RequestedMove((host,), chance.choice([Pool.MULTI_TENANT, Pool.RESERVATION]))
+        )
 
     return [
         lambda: create(1, 1, 3, start=0.1, hours=0.2),

@@ -87,7 +87,7 @@ def world(climate: Climate, clock: Clock, chance: Random) -> None:
         lambda: update.update(climate, MEMBER, chance.choice(known()), Changes(name="ü")),
         lambda: leases.delete(climate, MEMBER, chance.choice(known())),
         lambda: reservable.open_to_promises(climate, ADMIN, "3", chance.random() < 0.5),
-        lambda: pool_moves.move(climate, ADMIN, pool_moves.Order(("8",), chance.choice(list(Pool)))),
+        lambda: pool_moves.move(climate, ADMIN, pool_moves.RequestedMove(("8",), chance.choice(list(Pool)))),
         lambda: inventory.update(climate, ADMIN, "5", {"rack": f"r{chance.randint(0, 9)}"}),
         lambda: maintenance.plan(climate, ADMIN, window(chance.choice([0, 2, 90]))),
         lambda: maintenance.run_round(climate),
@@ -99,9 +99,9 @@ def world(climate: Climate, clock: Clock, chance: Random) -> None:
     def known() -> list[Any]:
         return [lease.id for lease in leases.listed(climate, ADMIN, leases.Listing())] or [None]
 
-    def window(hours: float) -> maintenance.Order:
+    def window(hours: float) -> maintenance.WindowRequest:
         start = clock.time + timedelta(hours=hours)
-        return maintenance.Order("7", start, start + timedelta(hours=1), "new memory")
+        return maintenance.WindowRequest("7", start, start + timedelta(hours=1), "new memory")
 
     def claimed() -> None:
         make(climate, clock, hosts_wanted(1), storage_wanted(1), start=0)

@@ -10,7 +10,7 @@ from climate.domain.errors import Tampered
 from climate.domain.hosts.pools import Pool
 from climate.domain.lease import Lease
 from climate.service.host_operations import failures, pool_moves
-from climate.service.host_operations.pool_moves import Order
+from climate.service.host_operations.pool_moves import RequestedMove
 from climate.service.hosts import reservable
 from climate.service.journal import check
 from climate.service.journal.rebuild import rebuild
@@ -57,7 +57,7 @@ def test_no_command_makes_facts_of_a_forged_lease(
 
 HOSTS: dict[str, Callable[[Climate], object]] = {
     "close": lambda climate: reservable.open_to_promises(climate, ADMIN, "3", False),
-    "move": lambda climate: pool_moves.move(climate, ADMIN, Order(("3",), Pool.MULTI_TENANT)),
+    "move": lambda climate: pool_moves.move(climate, ADMIN, RequestedMove(("3",), Pool.MULTI_TENANT)),
     "fail": lambda climate: failures.fail(climate, ADMIN, "3", "smoke"),
 }
 

@@ -19,7 +19,7 @@ from climate.domain.lease import Lease
 from climate.service.events import event_dispatch, event_portions
 from climate.service.hosts import inventory
 from climate.service.leases import leases
-from climate.service.leases.leases import Order
+from climate.service.leases.leases import LeaseRequest
 from climate.settings import Settings
 from climate.store.engine import database_time
 from climate.store.leases.event_claims import Message
@@ -45,14 +45,14 @@ class Here:
     def due(self, count: int) -> list[Lease]:
         """Make leases of one host whose starts are due."""
         end = datetime.now(UTC) + timedelta(days=1)
-        orders = [Order(f"l{number}", None, end, None, [hosts_wanted()]) for number in range(count)]
+        orders = [LeaseRequest(f"l{number}", None, end, None, [hosts_wanted()]) for number in range(count)]
         return [leases.create(self.climate, MEMBER, order) for order in orders]
 
     def ending(self, count: int, policies: Sequence[str] = ()) -> list[Lease]:
         """Make leases of one host that have started, and whose ends are due; `policies` are their `on_end`."""
         specs: list[dict[str, str]] = [{"on_end": policy} for policy in policies] or [{}] * count
         end = datetime.now(UTC) + self.ahead + timedelta(days=1)
-        orders = [Order(f"e{n}", None, end, None, [hosts_wanted(1, 1, **spec)]) for n, spec in enumerate(specs)]
+        orders = [LeaseRequest(f"e{n}", None, end, None, [hosts_wanted(1, 1, **spec)]) for n, spec in enumerate(specs)]
         made = [leases.create(self.climate, MEMBER, order) for order in orders]
         event_portions.run(self.climate, self.rung(), "worker")
         assert self.status(made) == ["ACTIVE"] * count
@@ -63,7 +63,7 @@ class Here:
         """Make leases of one host that have started, and whose before_end events are due."""
         end = (datetime.now(UTC) + self.ahead + timedelta(days=1)).replace(microsecond=0)
         before = end - timedelta(hours=1)
-        orders = [Order(f"b{n}", None, end, before, [hosts_wanted(1, 1, **spec)]) for n in range(count)]
+        orders = [LeaseRequest(f"b{n}", None, end, before, [hosts_wanted(1, 1, **spec)]) for n in range(count)]
         made = [leases.create(self.climate, MEMBER, order) for order in orders]
         event_portions.run(self.climate, self.rung(), "worker")
         assert self.status(made) == ["ACTIVE"] * count

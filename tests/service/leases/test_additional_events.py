@@ -19,7 +19,7 @@ from climate.plugin import Allocation, ReservationContext, ResourceRequest
 from climate.service.events import events
 from climate.service.journal import check as replay
 from climate.service.leases import leases, update
-from climate.service.leases.leases import Order
+from climate.service.leases.leases import LeaseRequest
 from climate.service.leases.update import Changes
 from climate.service.notifications import delivery
 from climate.store.notices.notifications import Listing
@@ -75,7 +75,7 @@ def lease_with(climate: Climate, clock: Clock, *named: tuple[str, float], wanted
     start = clock.time + timedelta(hours=1)
     asked = tuple(AdditionalEvent(name, start + timedelta(hours=hours)) for name, hours in named)
     spec = hosts_wanted() if wanted == "physical:host" else {"resource_type": wanted}
-    order = Order("l", start, start + timedelta(hours=2), None, [spec], asked)
+    order = LeaseRequest("l", start, start + timedelta(hours=2), None, [spec], asked)
     return leases.create(climate, MEMBER, order)
 
 

@@ -8,7 +8,7 @@ from climate.domain.lease import Lease
 from climate.domain.policy import Caller
 from climate.service.hosts import inventory
 from climate.service.leases import leases, update
-from climate.service.leases.leases import Order
+from climate.service.leases.leases import LeaseRequest
 from climate.service.leases.update import Changes
 from tests.conftest import ADMIN, MEMBER, STRANGER, Clock
 from tests.service.capacity_factory import hours, servers, slots
@@ -28,7 +28,7 @@ def shared(climate: Climate) -> Climate:
 
 def make(climate: Climate, clock: Clock, caller: Caller, wanted: dict[str, object], start: int = 1) -> Lease:
     begin = hours(clock.time, start)
-    return leases.create(climate, caller, Order("l", begin, hours(begin, 1), None, [wanted]))
+    return leases.create(climate, caller, LeaseRequest("l", begin, hours(begin, 1), None, [wanted]))
 
 
 def test_only_these_projects_get_the_host(shared: Climate, clock: Clock) -> None:

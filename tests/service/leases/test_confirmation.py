@@ -21,7 +21,7 @@ from climate.service.host_operations import failures
 from climate.service.journal import check
 from climate.service.journal.rebuild import rebuild
 from climate.service.leases import confirmation, healing, lease_servers, leases, update
-from climate.service.leases.leases import Order
+from climate.service.leases.leases import LeaseRequest
 from climate.service.leases.update import Changes
 from climate.store.idempotency import Key
 from climate.store.leases import event_claims as claims
@@ -55,7 +55,7 @@ def hold(
     """A held lease of the member's, two hours long, `start` hours from now."""
     begin = clock.time + timedelta(hours=start)
     end = begin + timedelta(hours=2)
-    order = Order("l", begin, end, None, wanted or [hosts_wanted()], hold=length)
+    order = LeaseRequest("l", begin, end, None, wanted or [hosts_wanted()], hold=length)
     return leases.create(climate, MEMBER, order, **more)
 
 
@@ -239,7 +239,7 @@ def test_how_long_and_how_many(climate: Climate, clock: Clock, engine: Engine) -
         hold(few, clock, start=1)
     assert refused.value.details == {"limit": {"name": "held_leases", "value": 2, "used": 2, "asked": 1}}
     make(few, clock)
-    order = Order("l", clock.time, clock.time + timedelta(hours=2), None, [hosts_wanted()], hold=HOLD)
+    order = LeaseRequest("l", clock.time, clock.time + timedelta(hours=2), None, [hosts_wanted()], hold=HOLD)
     assert leases.create(few, replace(ADMIN, project_id=MEMBER.project_id), order).held
     confirmation.confirm(few, MEMBER, first.id)
     with pytest.raises(LimitExceeded):

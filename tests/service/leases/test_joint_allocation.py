@@ -22,7 +22,7 @@ from climate.plugin import ResourcePlugin
 from climate.service.hosts import inventory
 from climate.service.journal import check
 from climate.service.leases import leases, update
-from climate.service.leases.leases import Order
+from climate.service.leases.leases import LeaseRequest
 from climate.service.leases.update import Changes
 from climate.store.leases.leases import Listing
 from tests.campaign import cases
@@ -119,7 +119,7 @@ def create(climate: Climate, random: Random, now: datetime) -> bool:
     start = now + timedelta(hours=random.randint(1, 3))
     period = Period(start, start + timedelta(hours=random.randint(1, 3)))
     specs = [reservation(random) for _ in range(random.choice([1, 2, 2, 3]))]
-    order = Order("l", period.start, period.end, None, specs)
+    order = LeaseRequest("l", period.start, period.end, None, specs)
     calendar = Calendar(climate, period)
     expected = fits([calendar.demand(spec) for spec in specs], calendar.rooms())
     done, why = granted(lambda: leases.create(climate, MEMBER, order, dry_run=random.random() < 0.2))
@@ -130,14 +130,14 @@ def create(climate: Climate, random: Random, now: datetime) -> bool:
     return done
 
 
-def check_later(climate: Climate, order: Order, why: str) -> None:
+def check_later(climate: Climate, order: LeaseRequest, why: str) -> None:
     """From the start that the refusal names the lease fits."""
     found = re.search(r"it would fit from (.*) UTC", why)
     if found and " together: " in why:
         start = datetime.fromisoformat(found[1]).replace(tzinfo=UTC)
         assert order.start
         end = start + (order.end - order.start)
-        assert leases.create(climate, MEMBER, Order("l", start, end, None, order.reservations), dry_run=True)
+        assert leases.create(climate, MEMBER, LeaseRequest("l", start, end, None, order.reservations), dry_run=True)
 
 
 def check_numbers(calendar: Calendar, specs: Sequence[Mapping[str, Any]], why: str) -> None:

@@ -13,7 +13,7 @@ from climate.context import Climate
 from climate.domain.lease import Lease
 from climate.service.journal import check
 from climate.service.leases import confirmation, lease_pools, leases, update
-from climate.service.leases.leases import Order
+from climate.service.leases.leases import LeaseRequest
 from climate.service.leases.update import Changes
 from climate.store.idempotency import Key
 from tests.broken_rows import SPEC_IS_A_LIST, SPEC_IS_A_TEXT, spoil
@@ -34,7 +34,7 @@ def aggregate(climate: Climate, lease: Lease) -> int | None:
 
 def ordered(climate: Climate, clock: Clock, key: Key | None = None, **more: Any) -> Lease:
     start = clock.time + timedelta(hours=1)
-    order = Order("l", start, start + timedelta(hours=2), None, [hosts_wanted()], **more)
+    order = LeaseRequest("l", start, start + timedelta(hours=2), None, [hosts_wanted()], **more)
     return leases.create(climate, MEMBER, order, key)
 
 
@@ -156,7 +156,7 @@ def test_dry_runs_and_holds_have_none_until_they_are_confirmed(
     climate: Climate, clock: Clock, cloud: FakeCloud
 ) -> None:
     held = ordered(climate, clock, hold=timedelta(minutes=5))
-    order = Order("l", None, clock.time + timedelta(hours=1), None, [hosts_wanted()])
+    order = LeaseRequest("l", None, clock.time + timedelta(hours=1), None, [hosts_wanted()])
     leases.create(climate, MEMBER, order, dry_run=True)
     assert (lease_pools.reconcile(climate), cloud.lease_pools()) == (0, {})
     assert (

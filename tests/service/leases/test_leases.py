@@ -14,7 +14,7 @@ from climate.domain.lease import Lease
 from climate.domain.policy import Caller
 from climate.service.journal import check
 from climate.service.leases import leases, update
-from climate.service.leases.leases import Order
+from climate.service.leases.leases import LeaseRequest
 from climate.service.leases.update import Changes
 from climate.store.leases.leases import Listing
 from tests.conftest import ADMIN, MEMBER, STRANGER, Clock
@@ -39,7 +39,7 @@ def test_as_many_as_are_free_up_to_max(climate: Climate, clock: Clock, least: in
 def test_none_ends_after_the_last_date(climate: Climate, clock: Clock, years: int) -> None:
     start = clock.time.replace(year=2030 + years, month=12, day=30)
     with pytest.raises(InvalidPeriod, match="the last possible date"):
-        leases.create(climate, MEMBER, Order("late", start, start + DAY, None, [hosts_wanted(1)]))
+        leases.create(climate, MEMBER, LeaseRequest("late", start, start + DAY, None, [hosts_wanted(1)]))
 
 
 def test_max_takes_what_is_left_over(climate: Climate, clock: Clock) -> None:
@@ -178,7 +178,7 @@ def test_a_refused_lease_leaves_nothing(
 def test_dates_that_are_refused(climate: Climate, clock: Clock, start: float | None, end: float) -> None:
     clock.forward(milliseconds=500)
     begin = None if start is None else clock.time + timedelta(hours=start)
-    order = Order("l", begin, clock.time + timedelta(hours=end), None, [hosts_wanted()])
+    order = LeaseRequest("l", begin, clock.time + timedelta(hours=end), None, [hosts_wanted()])
     with pytest.raises(InvalidPeriod):
         leases.create(climate, MEMBER, order)
 
@@ -186,16 +186,16 @@ def test_dates_that_are_refused(climate: Climate, clock: Clock, start: float | N
 def test_no_start_means_now_and_a_minute_of_the_past_is_forgiven(climate: Climate, clock: Clock) -> None:
     clock.forward(seconds=30, milliseconds=500)
     end = clock.time + timedelta(hours=1)
-    now = leases.create(climate, MEMBER, Order("l", None, end, None, [hosts_wanted()]))
+    now = leases.create(climate, MEMBER, LeaseRequest("l", None, end, None, [hosts_wanted()]))
     assert now.period.start == clock.time.replace(microsecond=0)
     full_minute = clock.time.replace(second=0, microsecond=0)
-    assert leases.create(climate, MEMBER, Order("l", full_minute, end, None, [hosts_wanted()])).id
+    assert leases.create(climate, MEMBER, LeaseRequest("l", full_minute, end, None, [hosts_wanted()])).id
 
 
 def test_who_may(climate: Climate, clock: Clock) -> None:
     lease = make(climate, clock)
     reader = Caller("r", "project", frozenset({"reader"}), "req")
-    order = Order("l", None, clock.time + timedelta(hours=1), None, [hosts_wanted()])
+    order = LeaseRequest("l", None, clock.time + timedelta(hours=1), None, [hosts_wanted()])
     for caller in (reader, Caller("n", "project")):
         with pytest.raises(Forbidden):
             leases.create(climate, caller, order)
@@ -210,7 +210,7 @@ def test_who_may(climate: Climate, clock: Clock) -> None:
 
 def test_a_dry_run_leaves_nothing(climate: Climate, clock: Clock, engine: Engine) -> None:
     before = rows(engine)
-    order = Order("l", None, clock.time + timedelta(hours=1), None, [hosts_wanted(2)])
+    order = LeaseRequest("l", None, clock.time + timedelta(hours=1), None, [hosts_wanted(2)])
     assert isinstance(leases.create(climate, MEMBER, order, dry_run=True), Lease)
     assert rows(engine) == before
 

@@ -17,7 +17,7 @@ from climate.domain.status import DONE, ERROR, IN_PROGRESS, UNDONE, HoldState, L
 from climate.service.events import event_dispatch, events
 from climate.service.journal import check
 from climate.service.leases import host_replacement, lease_servers, leases
-from climate.service.leases.leases import Order
+from climate.service.leases.leases import LeaseRequest
 from climate.store.leases import event_claims as claims
 from climate.store.leases.event_claims import Message
 from tests.conftest import ADMIN, MEMBER, Clock
@@ -273,7 +273,7 @@ def test_an_additional_event_that_nobody_has_begun_does_not_hold_up_the_end(clim
     begin = clock.time
     named = (AdditionalEvent("remind", begin + timedelta(minutes=30)),)
     wanted = [hosts_wanted(1), storage_wanted(10)]
-    order = Order("l", begin, begin + timedelta(hours=1), None, wanted, named)
+    order = LeaseRequest("l", begin, begin + timedelta(hours=1), None, wanted, named)
     lease = leases.create(climate, MEMBER, order)
     run_due(climate)
     clock.forward(minutes=30)
@@ -315,11 +315,11 @@ def test_closings_that_nobody_has_begun_keep_no_other_share_from_being_given_up(
     claim(climate)
     clock.time = late.period.end
     with climate.engine.begin() as conn:
-        found = claims.stranded(conn, clock.time, limit=1)
+        found = claims.orphaned(conn, clock.time, limit=1)
     assert [one.lease_id for one in found] == [late.id]
     clock.time = closing[0].event(END).due_at
     with climate.engine.begin() as conn:
-        after = {one.lease_id for one in claims.stranded(conn, clock.time)}
+        after = {one.lease_id for one in claims.orphaned(conn, clock.time)}
     assert after == {late.id, *(one.id for one in closing)}, "a closing makes sense until the hosts are given back"
 
 
@@ -408,7 +408,7 @@ def test_hosts_that_were_exchanged_between_two_tries_are_handed_over_at_the_next
     cloud.failures["ensure_volume"] = CloudError("away")
     run_due(climate)
     old = str(lease.reservations[0].hosts[0])
-    new = host_replacement.reallocate(climate, ADMIN, host_replacement.Order(old, lease.id)).to
+    new = host_replacement.reallocate(climate, ADMIN, host_replacement.ReplacementRequest(old, lease.id)).to
     cloud.failures.clear()
     clock.forward(minutes=1)
     run_due(climate)

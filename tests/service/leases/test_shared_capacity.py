@@ -11,7 +11,7 @@ from climate.domain.hosts.shared_capacity import group_id
 from climate.service.hosts import inventory
 from climate.service.journal import check
 from climate.service.leases import leases, update
-from climate.service.leases.leases import Order
+from climate.service.leases.leases import LeaseRequest
 from climate.service.leases.update import Changes
 from tests.conftest import ADMIN, MEMBER, Clock
 from tests.service.capacity_factory import change, overruns, servers, slots
@@ -242,6 +242,6 @@ def test_cleaning_is_for_whole_hosts(climate: Climate, clock: Clock) -> None:
 
 
 def test_a_dry_run_holds_nothing(climate: Climate, clock: Clock) -> None:
-    order = Order("l", None, clock.time.replace(hour=15), None, [servers(4, **only(1))])
+    order = LeaseRequest("l", None, clock.time.replace(hour=15), None, [servers(4, **only(1))])
     assert slots(leases.create(climate, MEMBER, order, dry_run=True)) == {1: 4}
     assert make(climate, clock, servers(4, **only(1)))

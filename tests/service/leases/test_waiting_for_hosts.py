@@ -8,7 +8,7 @@ from climate.context import Climate
 from climate.domain.status import LeaseStatus
 from climate.service.journal import check
 from climate.service.leases import healing, leases
-from climate.service.leases.leases import Order
+from climate.service.leases.leases import LeaseRequest
 from tests.conftest import MEMBER, Clock
 from tests.service.host_operations.test_recycling import spread
 from tests.service.lease_actions import get, held, hosts_wanted, make, run_due
@@ -26,9 +26,9 @@ def stuck(climate: Climate, clock: Clock, cloud: FakeCloud, count: int) -> set[i
     return held(first)
 
 
-def next_on(climate: Climate, clock: Clock, count: int, minutes: int) -> Order:
+def next_on(climate: Climate, clock: Clock, count: int, minutes: int) -> LeaseRequest:
     start = clock.time + timedelta(minutes=minutes)
-    return Order("next", start, start + timedelta(hours=1), None, [hosts_wanted(count)])
+    return LeaseRequest("next", start, start + timedelta(hours=1), None, [hosts_wanted(count)])
 
 
 def test_it_gets_other_hosts_in_time_and_starts(climate: Climate, clock: Clock, cloud: FakeCloud) -> None:

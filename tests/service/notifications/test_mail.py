@@ -14,7 +14,7 @@ from climate.domain.lease import Lease
 from climate.domain.notifications import Notice, Topic
 from climate.domain.policy import Caller
 from climate.service.leases import leases, update
-from climate.service.leases.leases import Order
+from climate.service.leases.leases import LeaseRequest
 from climate.service.leases.update import Changes
 from climate.service.notifications import delivery, mail
 from climate.service.notifications.delivery import Listing
@@ -49,7 +49,7 @@ def sending(climate: Climate, receiver: Receiver) -> Climate:
 def booked(climate: Climate, clock: Clock, hours: float, length: float, name: str = "training") -> Lease:
     begin = clock.time + timedelta(hours=hours)
     wanted = [{"resource_type": "physical:host", "min": 1, "max": 1, "before_end": ""}]
-    return leases.create(climate, MEMBER, Order(name, begin, begin + timedelta(hours=length), None, wanted))
+    return leases.create(climate, MEMBER, LeaseRequest(name, begin, begin + timedelta(hours=length), None, wanted))
 
 
 def say(climate: Climate, kind: str = "lease.ended", message: str = "over", **more: Any) -> None:

@@ -17,7 +17,7 @@ from climate.power.memory import Trouble
 from climate.service.host_operations import failures
 from climate.service.host_operations.pool_moves import move
 from climate.service.hosts import inventory
-from climate.service.hosts.move_checks import Order
+from climate.service.hosts.move_checks import RequestedMove
 from climate.service.journal import check
 from climate.service.leases import healing
 from climate.service.power import power, power_saving
@@ -393,11 +393,11 @@ def test_a_host_that_is_off_is_neither_removed_nor_given_to_the_ordinary_schedul
             with pytest.raises(Conflict, match="h3; switch them on first"):
                 inventory.remove(room.climate, ADMIN, "3", dry_run=dry_run)
             with pytest.raises(Conflict, match="h3, h4; switch them on first"):
-                move(room.climate, ADMIN, Order(["4", "3"], Pool.MULTI_TENANT), dry_run=dry_run)
+                move(room.climate, ADMIN, RequestedMove(["4", "3"], Pool.MULTI_TENANT), dry_run=dry_run)
         room.pass_(120)
     power.switch(room.climate, ADMIN, "3", ManualRequest(True))
     room.pass_(240)
-    move(room.climate, ADMIN, Order(["3"], Pool.MULTI_TENANT))
+    move(room.climate, ADMIN, RequestedMove(["3"], Pool.MULTI_TENANT))
     assert (room.place(3).pool, room.place(3).on) == (Pool.MULTI_TENANT, True)
     inventory.remove(room.climate, ADMIN, "3")
     power.clear(room.climate, ADMIN, "4", force=True)

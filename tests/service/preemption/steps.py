@@ -8,7 +8,7 @@ from climate.domain.lease import Lease
 from climate.domain.policy import Caller
 from climate.service.host_operations import recycling
 from climate.service.leases import leases
-from climate.service.leases.leases import Order
+from climate.service.leases.leases import LeaseRequest
 from climate.service.notifications import delivery
 from climate.service.notifications.delivery import Listing
 from climate.service.preemption import round as preemption
@@ -28,7 +28,7 @@ def spare(
     """A preemptible lease of the member's, `start` hours from now."""
     begin = clock.time + timedelta(hours=start)
     wanted = hosts_wanted(least, most, preemptible=True)
-    return leases.create(climate, MEMBER, Order("spare", begin, begin + timedelta(hours=hours), None, [wanted]))
+    return leases.create(climate, MEMBER, LeaseRequest("spare", begin, begin + timedelta(hours=hours), None, [wanted]))
 
 
 def ordinary(
@@ -42,7 +42,7 @@ def ordinary(
 ) -> Lease:
     """An ordinary lease of another project, `start` hours from now."""
     begin = clock.time + timedelta(hours=start)
-    order = Order("ordinary", begin, begin + timedelta(hours=hours), None, wanted or [hosts_wanted()], **more)
+    order = LeaseRequest("ordinary", begin, begin + timedelta(hours=hours), None, wanted or [hosts_wanted()], **more)
     return leases.create(climate, caller, order)
 
 

@@ -13,7 +13,7 @@ from climate.domain.period import Period
 from climate.domain.status import LeaseStatus
 from climate.service.journal import check
 from climate.service.leases import broken_leases, leases, update
-from climate.service.leases.leases import Order
+from climate.service.leases.leases import LeaseRequest
 from climate.service.leases.update import Changes
 from tests.broken_rows import spoil
 from tests.conftest import MEMBER, STRANGER, Clock
@@ -131,7 +131,9 @@ def test_a_start_within_the_same_moment_leaves_an_instant(climate: Climate, cloc
     lease = spare(climate, clock, 1, ALL)
     run_due(climate)
     begin = clock.time - timedelta(seconds=30)
-    other = leases.create(climate, STRANGER, Order("o", begin, begin + timedelta(hours=1), None, [hosts_wanted()]))
+    other = leases.create(
+        climate, STRANGER, LeaseRequest("o", begin, begin + timedelta(hours=1), None, [hosts_wanted()])
+    )
     after = get(climate, lease)
     number = held(other).pop()
     instant = Period(begin - timedelta(seconds=1), begin)
@@ -157,7 +159,7 @@ def test_it_is_all_of_a_lease_or_nothing(climate: Climate, clock: Clock) -> None
     end = clock.time + timedelta(hours=1)
     both = [hosts_wanted(preemptible=True), hosts_wanted()]
     with pytest.raises(InvalidInput, match="preemptible must be true for all reservations of a lease, or for none"):
-        leases.create(climate, MEMBER, Order("l", None, end, None, both))
+        leases.create(climate, MEMBER, LeaseRequest("l", None, end, None, both))
 
 
 def test_it_cannot_be_changed(climate: Climate, clock: Clock) -> None:
@@ -169,7 +171,7 @@ def test_it_cannot_be_changed(climate: Climate, clock: Clock) -> None:
 
 def test_a_dry_run_takes_nothing(climate: Climate, clock: Clock) -> None:
     lease = spare(climate, clock, 1, ALL)
-    order = Order("o", None, clock.time + timedelta(hours=1), None, [hosts_wanted()])
+    order = LeaseRequest("o", None, clock.time + timedelta(hours=1), None, [hosts_wanted()])
     assert held(leases.create(climate, STRANGER, order, dry_run=True))
     assert kinds(climate, lease) == ["LeaseCreated"]
 

@@ -165,7 +165,7 @@ def test_servers_have_the_end_that_was_agreed_but_nobody_waits_for_them(
 ) -> None:
     begin = clock.time
     wanted = hosts_wanted(1, ALL, preemptible=True, on_end=on_end)
-    lease = leases.create(climate, MEMBER, leases.Order("s", begin, begin + timedelta(hours=9), None, [wanted]))
+    lease = leases.create(climate, MEMBER, leases.LeaseRequest("s", begin, begin + timedelta(hours=9), None, [wanted]))
     run_due(climate)
     other = ordinary(climate, clock, start=1)
     cloud.boot("project", f"h{only(other)}")

@@ -7,7 +7,7 @@ from climate.context import Climate
 from climate.domain.lease import Lease
 from climate.domain.planning.series import Make
 from climate.domain.policy import Caller
-from climate.service.leases.leases import Order
+from climate.service.leases.leases import LeaseRequest
 from climate.service.series import create
 from climate.service.series.create import Outcome, SeriesOrder
 from climate.store.idempotency import Key
@@ -18,7 +18,7 @@ from tests.service.lease_actions import hosts_wanted
 def wanted(clock: Clock, *reservations: dict[str, Any], count: int = 3, make: Make = Make.ALL) -> SeriesOrder:
     """A daily series of two hours, from an hour from now on."""
     begin = clock.time + timedelta(hours=1)
-    order = Order("s", begin, begin + timedelta(hours=2), None, reservations or [hosts_wanted()])
+    order = LeaseRequest("s", begin, begin + timedelta(hours=2), None, reservations or [hosts_wanted()])
     return SeriesOrder(order, f"FREQ=DAILY;COUNT={count}", "UTC", make)
 
 

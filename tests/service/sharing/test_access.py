@@ -16,7 +16,7 @@ from climate.domain.sharing.sharing import Sharing, SharingChanged
 from climate.service.admission import limits
 from climate.service.journal import check
 from climate.service.leases import host_visibility, lease_servers, leases, update
-from climate.service.leases.leases import Order
+from climate.service.leases.leases import LeaseRequest
 from climate.service.leases.update import Changes
 from climate.service.sharing import access
 from climate.store.leases.leases import Listing
@@ -32,7 +32,9 @@ BY_ACCESS = (GUEST, VIEWER, EXTENDER)
 
 
 def shared(climate: Climate, clock: Clock, sharing: Sharing = SHARING, hours: float = 2) -> Lease:
-    order = Order("lease", None, clock.time + timedelta(hours=hours), reservations=[hosts_wanted()], sharing=sharing)
+    order = LeaseRequest(
+        "lease", None, clock.time + timedelta(hours=hours), reservations=[hosts_wanted()], sharing=sharing
+    )
     return leases.create(climate, MEMBER, order)
 
 
@@ -67,7 +69,7 @@ def test_pages_of_own_and_shared_leases_are_in_one_order(climate: Climate, clock
     for number in range(4):
         owner = (MEMBER, GUEST)[number % 2]
         sharing = Sharing(("guest",)) if owner is MEMBER else Sharing()
-        order = Order(f"n{number}", None, clock.time + timedelta(hours=1), sharing=sharing)
+        order = LeaseRequest(f"n{number}", None, clock.time + timedelta(hours=1), sharing=sharing)
         made.append(leases.create(climate, owner, order).id)
         clock.forward(seconds=1)
     pages = leases.listed(climate, GUEST, Listing(limit=2))

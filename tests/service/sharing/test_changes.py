@@ -25,7 +25,7 @@ from climate.service.hosts import timeline
 from climate.service.journal import changes as journal_changes
 from climate.service.journal.changes import Follower
 from climate.service.leases import leases, update
-from climate.service.leases.leases import Order
+from climate.service.leases.leases import LeaseRequest
 from climate.service.leases.update import Changes
 from climate.service.notifications import delivery, mail
 from climate.service.sharing import changes as sharing_changes
@@ -154,7 +154,7 @@ def test_accounts_that_nobody_knows_are_refused(climate: Climate, clock: Clock) 
 
 def test_a_lease_that_waits_is_shared_once_it_is_granted(climate: Climate, clock: Clock) -> None:
     make(climate, clock, hosts_wanted(8), start=0, hours=1)
-    order = Order("l", None, clock.time + timedelta(minutes=30), reservations=[hosts_wanted(8)], sharing=SHARING)
+    order = LeaseRequest("l", None, clock.time + timedelta(minutes=30), reservations=[hosts_wanted(8)], sharing=SHARING)
     lease = entries.create(climate, MEMBER, order, entries.Wait(clock.time + timedelta(hours=9)))
     assert lease.waits
     assert leases.get(climate, VIEWER, lease.id).sharing == Sharing(viewers=("viewer",))

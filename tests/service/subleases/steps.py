@@ -9,7 +9,7 @@ from climate.domain.lease import Lease
 from climate.domain.policy import Caller
 from climate.service.host_operations import recycling
 from climate.service.leases import healing, leases
-from climate.service.leases.leases import Order
+from climate.service.leases.leases import LeaseRequest
 from climate.service.notifications import delivery
 from climate.service.notifications.delivery import Listing
 from climate.service.subleases import create
@@ -29,7 +29,7 @@ NOTICE = timedelta(seconds=120)
 def parent(climate: Climate, clock: Clock, *wanted: dict[str, Any], start: float = 0, hours: float = 24) -> Lease:
     """A lease of the member's, `start` hours from now; of four hosts, unless others are wanted."""
     begin = clock.time + timedelta(hours=start)
-    order = Order("long", begin, begin + timedelta(hours=hours), None, wanted or [hosts_wanted(4)])
+    order = LeaseRequest("long", begin, begin + timedelta(hours=hours), None, wanted or [hosts_wanted(4)])
     return leases.create(climate, MEMBER, order)
 
 

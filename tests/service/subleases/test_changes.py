@@ -13,7 +13,7 @@ from climate.domain.limits import Limit
 from climate.service.admission import limits
 from climate.service.journal import check
 from climate.service.leases import leases, update
-from climate.service.leases.leases import Order
+from climate.service.leases.leases import LeaseRequest
 from climate.service.leases.update import Changes
 from tests.conftest import ADMIN, MEMBER, STRANGER, Clock
 from tests.scenarios.test_races import nothing_is_promised_twice
@@ -156,7 +156,7 @@ def test_hosts_in_a_sub_lease_count_in_the_limits_of_the_giver(climate: Climate,
         parent(climate, clock, hosts_wanted(1), hours=1)
     update.update(climate, MEMBER, long.id, Changes(end=long.period.end + HOUR))
     begin = clock.time + HOUR
-    own = leases.create(climate, STRANGER, Order("own", begin, begin + HOUR, None, [hosts_wanted(1)]))
+    own = leases.create(climate, STRANGER, LeaseRequest("own", begin, begin + HOUR, None, [hosts_wanted(1)]))
     assert len(held(own)) == 1
 
 

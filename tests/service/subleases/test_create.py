@@ -15,7 +15,7 @@ from climate.domain.policy import Caller
 from climate.domain.sharing.sharing import Sharing
 from climate.service.journal import check
 from climate.service.leases import leases, update
-from climate.service.leases.leases import Order
+from climate.service.leases.leases import LeaseRequest
 from climate.service.leases.update import Changes
 from climate.service.subleases import create
 from climate.service.waiting_list import entries
@@ -43,14 +43,14 @@ def of_two(climate: Climate, clock: Clock) -> Lease:
 
 def held_only(climate: Climate, clock: Clock) -> Lease:
     begin = clock.time + timedelta(hours=1)
-    order = Order("l", begin, begin + timedelta(hours=24), None, [hosts_wanted(2)], hold=timedelta(minutes=5))
+    order = LeaseRequest("l", begin, begin + timedelta(hours=24), None, [hosts_wanted(2)], hold=timedelta(minutes=5))
     return leases.create(climate, MEMBER, order)
 
 
 def waiting(climate: Climate, clock: Clock) -> Lease:
     parent(climate, clock, hosts_wanted(ALL))
     begin = clock.time + timedelta(hours=1)
-    order = Order("l", begin, begin + timedelta(hours=20), None, [hosts_wanted(2)])
+    order = LeaseRequest("l", begin, begin + timedelta(hours=20), None, [hosts_wanted(2)])
     return entries.create(climate, MEMBER, order, Wait(None))
 
 

@@ -10,7 +10,7 @@ from climate.cloud.fake import FakeCloud
 from climate.context import Climate
 from climate.service.journal import rebuild
 from climate.service.leases import leases
-from climate.service.leases.leases import Order
+from climate.service.leases.leases import LeaseRequest
 from climate.service.usage import reports
 from climate.service.usage import round as usage
 from climate.service.usage.reports import UsageRequest
@@ -63,7 +63,7 @@ def test_what_was_never_given_out_does_not_count(climate: Climate, clock: Clock)
     leases.create(
         climate,
         MEMBER,
-        Order("h", begin, begin + 4 * HOUR, None, [hosts_wanted()], hold=timedelta(seconds=60)),
+        LeaseRequest("h", begin, begin + 4 * HOUR, None, [hosts_wanted()], hold=timedelta(seconds=60)),
     )
     clock.forward(hours=1)
     run_due(climate)

@@ -20,7 +20,7 @@ from climate.service.hosts import reservable
 from climate.service.journal import check
 from climate.service.journal.rebuild import rebuild
 from climate.service.leases import leases, update
-from climate.service.leases.leases import Order
+from climate.service.leases.leases import LeaseRequest
 from climate.service.leases.update import Changes
 from climate.service.notifications import delivery
 from climate.service.waiting_list import entries, places
@@ -48,7 +48,7 @@ def queue(
     """A lease that may wait, `start` hours from now, None for one from now on; `until` hours from now."""
     begin = None if start is None else clock.time + timedelta(hours=start)
     end = (begin or clock.time) + timedelta(hours=hours)
-    order = Order("w", begin, end, None, wanted or [hosts_wanted()])
+    order = LeaseRequest("w", begin, end, None, wanted or [hosts_wanted()])
     wait = Wait(None if until is None else clock.time + timedelta(hours=until))
     return entries.create(climate, caller, order, wait, **more)
 
@@ -256,7 +256,7 @@ def test_useless_waits_are_refused(
 
 
 def test_what_cannot_wait_is_refused(climate: Climate, clock: Clock) -> None:
-    order = Order("w", None, clock.time + timedelta(hours=1), None, [hosts_wanted()], hold=timedelta(minutes=1))
+    order = LeaseRequest("w", None, clock.time + timedelta(hours=1), None, [hosts_wanted()], hold=timedelta(minutes=1))
     with pytest.raises(InvalidInput, match="hold_seconds"):
         entries.create(climate, MEMBER, order, Wait(clock.time + timedelta(hours=2)))
     with pytest.raises(InvalidInput, match="wait needs reservations"):

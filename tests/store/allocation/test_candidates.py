@@ -10,7 +10,7 @@ from climate.domain.facts import FOREVER
 from climate.domain.hosts.min_cost_flow import Whole
 from climate.domain.hosts.packing import Slots
 from climate.domain.hosts.requirements import AllOf
-from climate.domain.hosts.shared_capacity import Order, Size
+from climate.domain.hosts.shared_capacity import Size, SlotRequest
 from climate.domain.period import Period
 from climate.store.allocation import candidates, floating_ips
 from climate.store.allocation.candidates import AFTER, DURING, Candidates
@@ -54,7 +54,7 @@ def test_all_free_hosts_with_preferred_ones_first(climate: Climate, clock: Clock
 def test_what_is_free_of_shared_hosts_with_resource_classes(climate: Climate, clock: Clock) -> None:
     describe(climate, 3, resources__CUSTOM_GPU="3")
     lease = make(climate, clock, servers(1, 3, resource_properties='["==", "$id", "3"]'), hosts_wanted(1))
-    wanted = CapacityRequest(ANYTHING, window(clock), Order(SIZE, 2), classes={"CUSTOM_GPU": 1})
+    wanted = CapacityRequest(ANYTHING, window(clock), SlotRequest(SIZE, 2), classes={"CUSTOM_GPU": 1})
     found = asked(climate, candidates.of_capacity, wanted)
     (whole,) = lease.reservations[1].hosts
     assert isinstance(found.demand, Slots)
@@ -63,7 +63,7 @@ def test_what_is_free_of_shared_hosts_with_resource_classes(climate: Climate, cl
     again = CapacityRequest(
         ANYTHING,
         window(clock),
-        Order(SIZE, 2),
+        SlotRequest(SIZE, 2),
         own=frozenset(r.id for r in lease.reservations),
         together=frozenset(r.id for r in lease.reservations),
         classes={"CUSTOM_GPU": 1},

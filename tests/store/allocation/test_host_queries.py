@@ -13,7 +13,7 @@ from climate.domain.hosts.requirements import AllOf
 from climate.domain.period import Period
 from climate.store import locks
 from climate.store.allocation import hosts
-from climate.store.allocation.hosts import FEW, HostRequest, TryPatiently
+from climate.store.allocation.hosts import FEW, HostRequest, MustWait
 from tests.conftest import Clock
 from tests.lock_waits import await_blocked
 from tests.scenarios.test_statement_counts import counted
@@ -71,7 +71,7 @@ def picking(climate: Climate, wanted: HostRequest, change: TextClause, spared: i
             conn.execute(OWN_RANDOM)
             try:
                 return hosts.pick(conn, wanted, patient=False)
-            except TryPatiently as error:
+            except MustWait as error:
                 return error
 
     with ThreadPoolExecutor(1) as pool, climate.engine.connect() as other:
@@ -93,7 +93,7 @@ def test_no_host_is_picked_that_another_transaction_changes_before_its_lock(
     climate: Climate, clock: Clock, stops: None, change: TextClause
 ) -> None:
     with picking(climate, request(clock, 1), change) as result:
-        assert isinstance(result, TryPatiently)
+        assert isinstance(result, MustWait)
 
 
 def test_a_host_that_still_suits_is_picked_in_place_of_those_that_do_not(
@@ -108,7 +108,7 @@ def test_a_host_that_still_suits_is_picked_in_place_of_those_that_do_not(
 
 def test_a_free_host_is_picked_or_the_search_is_repeated(climate: Climate, clock: Clock, stops: None) -> None:
     with picking(climate, request(clock, 1), TAKEN, spared=3) as result:
-        assert result == (3,) or isinstance(result, TryPatiently)
+        assert result == (3,) or isinstance(result, MustWait)
 
 
 def test_undisturbed_hosts_are_picked(climate: Climate, clock: Clock, stops: None) -> None:
@@ -120,7 +120,7 @@ def test_undisturbed_hosts_are_picked(climate: Climate, clock: Clock, stops: Non
 def test_all_rows_that_a_search_locks_are_noted(climate: Climate, clock: Clock, stops: None) -> None:
     """A host that is no longer free stays locked until the transaction ends, and later locks come after it."""
     with picking(climate, request(clock, 2), TAKEN) as result:
-        assert isinstance(result, TryPatiently)
+        assert isinstance(result, MustWait)
         assert len(result.at_hand) == 3
 
 
@@ -128,7 +128,7 @@ def test_many_hosts_are_looked_at_again_once_their_rows_are_locked(climate: Clim
     with climate.engine.begin() as conn:
         conn.execute(MORE_HOSTS, {"count": FEW})
     with picking(climate, request(clock, FEW), TAKEN) as result:
-        assert isinstance(result, TryPatiently)
+        assert isinstance(result, MustWait)
 
 
 @pytest.mark.parametrize("change", [TAKEN, CLOSED], ids=["allocated", "no longer reservable"])

@@ -22,10 +22,10 @@ def test_topics_are_replaced(engine: Engine) -> None:
 def test_each_stretch_of_time_is_had_by_one(engine: Engine) -> None:
     later = NOW + timedelta(minutes=1)
     with engine.begin() as conn:
-        assert mail.advance(conn, NOW) is None
+        assert mail.claim_interval(conn, NOW) is None
     with engine.begin() as conn:
-        assert mail.advance(conn, later) == NOW
+        assert mail.claim_interval(conn, later) == NOW
     with engine.begin() as conn:
-        assert mail.advance(conn, later) is None
-        assert mail.advance(conn, NOW) is None, "a clock behind takes nothing back"
+        assert mail.claim_interval(conn, later) is None
+        assert mail.claim_interval(conn, NOW) is None, "a clock behind takes nothing back"
         assert mail.due(conn, NOW, later) == []

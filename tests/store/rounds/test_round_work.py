@@ -14,7 +14,7 @@ from climate.domain.hosts.pools import Pool
 from climate.plugin import CLOUD_POOLS
 from climate.service.hosts import reconcile
 from climate.service.leases import leases
-from climate.service.leases.leases import Order
+from climate.service.leases.leases import LeaseRequest
 from climate.store.hosts import pool_membership
 from climate.store.rounds import round_work
 from tests.api.compute.api_clients import World, world
@@ -90,7 +90,7 @@ def there(cloud_database: str, tmp_path: Path) -> Iterator[World]:
     """One host is lent, another one free, and a third node is no host."""
     with world(cloud_database, tmp_path) as found:
         end = datetime.now(UTC) + timedelta(hours=1)
-        leases.create(found.climate, MEMBER, Order("l", None, end, None, [hosts_wanted()]))
+        leases.create(found.climate, MEMBER, LeaseRequest("l", None, end, None, [hosts_wanted()]))
         run_due(found.climate)
         rounds.run_each(found.climate)
         yield found

@@ -224,7 +224,7 @@ class NetworkDriver(Protocol):
     def remove(self, network_id: str) -> None:
         """Remove the bridge and the services of a network; guests' interfaces are left without a bridge."""
 
-    def spare(self, network_id: str) -> None:
+    def remove_unused(self, network_id: str) -> None:
         """Remove the bridge of a network that no guest on this host uses, unless this host serves the network."""
 
     def serve(self, served: NetworkServices) -> IPv6Address | None:

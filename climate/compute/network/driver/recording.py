@@ -70,8 +70,8 @@ class RecordingNetwork:
         self.links.pop(network_id, None)
         self.serving.pop(network_id, None)
 
-    def spare(self, network_id: str) -> None:
-        self.fails("spare")
+    def remove_unused(self, network_id: str) -> None:
+        self.fails("remove_unused")
         used = any(plug.link.network_id == network_id for plug in self.plugs.values())
         if not used and network_id not in self.serving:
             self.links.pop(network_id, None)

@@ -76,9 +76,9 @@ class LinuxNetwork:
         self.unserve(network_id)
         self._ground.remove(network_id)
 
-    def spare(self, network_id: str) -> None:
+    def remove_unused(self, network_id: str) -> None:
         """Remove the bridge of a network that no guest on this host uses, unless this host serves the network."""
-        self._ground.spare(network_id)
+        self._ground.remove_unused(network_id)
 
     def serve(self, served: NetworkServices) -> IPv6Address | None:
         """Ensure the link, start DHCP and router advertisements. Return the bridge's link-local

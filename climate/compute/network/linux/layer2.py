@@ -91,7 +91,7 @@ class Layer2:
         with self._alone():
             self._inside(f"network {network_id}", lambda ip: self._removed(ip, network_id))
 
-    def spare(self, network_id: str) -> None:
+    def remove_unused(self, network_id: str) -> None:
         """Remove a network's bridge that has no guest's interface, unless it is a gateway."""
 
         def in_use(ip: Netlink) -> bool:

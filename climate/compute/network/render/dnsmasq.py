@@ -121,7 +121,7 @@ def leases(entries: Iterable[Entry], seconds: int) -> str:
     )
 
 
-def gone(before: str, entries: Iterable[Entry]) -> str:
+def unassigned_lines(before: str, entries: Iterable[Entry]) -> str:
     """Return the lines of an earlier hosts file whose addresses are no longer assigned; clients may still hold them."""
     held = {str(entry.address) for entry in entries}
     return "".join(f"{line}\n" for line in before.splitlines() if line.split()[2] not in held)

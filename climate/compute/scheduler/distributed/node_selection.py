@@ -17,7 +17,7 @@ from climate.compute.scheduler.distributed import host_filters
 from climate.compute.scheduler.distributed.costs import normalised, total
 from climate.compute.scheduler.filtering.node_selection import Search
 from climate.compute.scheduler.filters.location import forced, in_question
-from climate.compute.scheduler.filters.mandatory import STANDING
+from climate.compute.scheduler.filters.mandatory import MANDATORY_FILTERS
 from climate.compute.scheduler.filters.reservation import RESERVATION
 from climate.compute.scheduler.hosts.table import Hosts, Mask, Numbers
 from climate.compute.scheduler.placement_plan import Pick
@@ -124,7 +124,7 @@ def begun(hosts: Hosts, spec: Spec, count: int, rules: Rules) -> Priced:
     A forced host skips all filters except the reservation filter, and then there are no limits, as under the filter
     scheduler.
     """
-    own = (*STANDING, FREE_MEMORY, host_filters.chosen(spec, rules))
+    own = (*MANDATORY_FILTERS, FREE_MEMORY, host_filters.chosen(spec, rules))
     record = decision_record.begun(hosts, spec, count, replace(rules, weighers=()))
     record.weighers = tuple({"name": cost.name, "multiplier": cost.weight} for cost in rules.costs)
     raw = [np.array(cost.of(hosts, spec), dtype=np.float64) for cost in rules.costs]

@@ -199,7 +199,7 @@ def sweep_hosts(compute: Networking, nodes: Mapping[str, str | None]) -> None:
         driver, standing = compute.network_drivers.on(host), there[host]
         unused = standing.networks - standing.served - gone
         steps = _clearing(driver, standing.plugs - kept, strays, standing.networks & gone)
-        _all_of([*steps, *((network_id, partial(driver.spare, network_id)) for network_id in sorted(unused))])
+        _all_of([*steps, *((network_id, partial(driver.remove_unused, network_id)) for network_id in sorted(unused))])
 
     _all_of((host or "this host", partial(clear, host)) for host in there)
 

@@ -68,7 +68,7 @@ _IDS = (
 )
 
 
-def offer(conn: Connection, row: dict[str, object]) -> Volume:
+def upsert_reserved(conn: Connection, row: dict[str, object]) -> Volume:
     """Insert or enlarge the row of a reservation's volume; return the row."""
     given = {
         name: row[name] for name in ("pool", "number", "project_id", "name", "backend", "storage_class", "size_gb")
@@ -156,7 +156,7 @@ def begin_attachment(conn: Connection, volume_id: str, server_id: str, device: i
     _change(conn, volumes.c.id == volume_id, server_id=server_id, device=device, wish=ATTACH)
 
 
-def take(conn: Connection, volume_id: str) -> None:
+def begin_detachment(conn: Connection, volume_id: str) -> None:
     """Record that a volume is being detached from its server."""
     _change(conn, volumes.c.id == volume_id, wish=DETACH)
 

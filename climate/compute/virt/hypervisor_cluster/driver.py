@@ -176,7 +176,7 @@ class HypervisorClusterDriver:
         return {server_id: state for one in self._clusters() for server_id, state in periodic_tasks.states(one).items()}
 
     @as_virt_error
-    def tidy(self) -> None:
+    def clean_up(self) -> None:
         """Run one round for all clusters: restart servers of failed members, and move others for balance."""
         for cluster in self._clusters():
             periodic_tasks.run_round(cluster, self.failures)

@@ -18,7 +18,7 @@ from climate.compute.virt.hypervisor_cluster.cluster import Cluster
 from climate.compute.virt.hypervisor_cluster.member import Member
 from climate.compute.virt.hypervisor_cluster.member_capacity import Move, balance, choose
 from climate.compute.virt.hypervisor_cluster.server_placements import REST_SECONDS, Entry, LiveMove, Place
-from climate.compute.virt.live_migrator import LiveMigrator, Order, Progress, opened, opened_result, sealed
+from climate.compute.virt.live_migrator import LiveMigrator, MigrationCommand, Progress, opened, opened_result, sealed
 
 DISK_SECONDS, MEMORY_SECONDS = 10.0, 40.0
 """Seconds of one round for a migration: while its disk is copied, and in all once its memory is.
@@ -41,16 +41,16 @@ class Watcher:
 
     since: float = field(default_factory=time.monotonic)
 
-    def __call__(self, progress: Progress) -> Order:
+    def __call__(self, progress: Progress) -> MigrationCommand:
         """Return that the sender may go on; raise RoundOver when it has had its time."""
         if time.monotonic() - self.since > (MEMORY_SECONDS if progress.memory_total else DISK_SECONDS):
             raise RoundOver
-        return Order.GO_ON
+        return MigrationCommand.GO_ON
 
 
-def abort(progress: Progress) -> Order:
+def abort(progress: Progress) -> MigrationCommand:
     """Return the order to abort."""
-    return Order.ABORT
+    return MigrationCommand.ABORT
 
 
 def can_leave(cluster: Cluster, entry: Entry) -> bool:
@@ -126,7 +126,7 @@ def _targets(cluster: Cluster, machine: str, target: str | None) -> dict[str, Me
     }
 
 
-def advance(cluster: Cluster, entry: Entry, watch: Callable[[Progress], Order] | None = None) -> Entry:
+def advance(cluster: Cluster, entry: Entry, watch: Callable[[Progress], MigrationCommand] | None = None) -> Entry:
     """Continue a migration for a round; return the entry, which still has it if it is not over.
 
     Raise VirtError if it failed: the server then goes on at its member. The caller holds the server's lock.
@@ -138,7 +138,7 @@ def advance(cluster: Cluster, entry: Entry, watch: Callable[[Progress], Order] |
         raise
 
 
-def _advance(cluster: Cluster, entry: Entry, watch: Callable[[Progress], Order] | None) -> Entry:
+def _advance(cluster: Cluster, entry: Entry, watch: Callable[[Progress], MigrationCommand] | None) -> Entry:
     move = entry.moving
     if move is None:
         return entry
@@ -211,7 +211,7 @@ def _drop_waiting(cluster: Cluster, entry: Entry, place: Place) -> None:
     _migrator(target).drop(entry.guest.id)
 
 
-def _send(cluster: Cluster, entry: Entry, move: LiveMove, watch: Callable[[Progress], Order]) -> Entry:
+def _send(cluster: Cluster, entry: Entry, move: LiveMove, watch: Callable[[Progress], MigrationCommand]) -> Entry:
     """Send a server to its destination; return its entry there."""
     source, target = cluster.host(entry), cluster.at(move.other)
     reason = "it has left the cluster" if target is None else cluster.trouble(target)

@@ -230,7 +230,7 @@ class QemuDriver:
         return self._migrator
 
     @as_virt_error
-    def tidy(self) -> None:
+    def clean_up(self) -> None:
         self.homes.trim(CONSOLE, LOG)
 
     @as_virt_error

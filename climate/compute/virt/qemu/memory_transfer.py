@@ -15,7 +15,7 @@ from climate.compute.errors import VirtError
 from climate.compute.linux import processes
 from climate.compute.linux.processes import Pid
 from climate.compute.virt.guest_folders import kill
-from climate.compute.virt.live_migrator import Limits, Order, Progress, Watch
+from climate.compute.virt.live_migrator import Limits, MigrationCommand, Progress, Watch
 from climate.compute.virt.qemu import disk_mirror, qmp
 
 BEGUN = "begun"
@@ -165,10 +165,10 @@ class Handover:
         self.route.copied()
         monitor.execute("migrate-continue", state="pre-switchover")
 
-    def _obey(self, order: Order) -> None:
-        if order is Order.ABORT:
+    def _obey(self, order: MigrationCommand) -> None:
+        if order is MigrationCommand.ABORT:
             raise VirtError("it was aborted")
-        if order is Order.COMPLETE:
+        if order is MigrationCommand.COMPLETE:
             with qmp.connect(self.home, self.seconds) as ours:
                 ours.execute("stop")
         time.sleep(STEP_SECONDS)
@@ -199,7 +199,7 @@ class _Stalled:
     seen: Progress | None = None
     last: float = 0.0
 
-    def __call__(self, progress: Progress) -> Order:
+    def __call__(self, progress: Progress) -> MigrationCommand:
         now = time.monotonic()
         if progress != self.seen:
             self.seen, self.last = progress, now

@@ -23,7 +23,7 @@ NEVER_SENT = (ChildLoop, ChildRefused, ChildUnreachable)
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class ServerOrder:
     """Order of one server, with its offer."""
 
     name: str
@@ -62,7 +62,9 @@ class Unknown:
 Outcome = ServerBuilt | Refused | Unknown
 
 
-def request_for(order: Order, request: BootRequest, image: str | None, chain: ZoneChain = FROM_USER) -> ChildRequest:
+def request_for(
+    order: ServerOrder, request: BootRequest, image: str | None, chain: ZoneChain = FROM_USER
+) -> ChildRequest:
     """Return the request for one server: the user's request with the offer; `image` is the name of its image."""
     server: dict[str, object] = {
         "name": order.name,

@@ -21,7 +21,15 @@ from climate.compute.store.zones import child_zones, offers, servers
 from climate.compute.zones import routing
 from climate.compute.zones.builds import plan, request_spec
 from climate.compute.zones.builds.blobs import BlobContent, InvalidBlob
-from climate.compute.zones.builds.orders import Order, Outcome, Refused, ServerBuilt, not_sent, outcome, request_for
+from climate.compute.zones.builds.orders import (
+    Outcome,
+    Refused,
+    ServerBuilt,
+    ServerOrder,
+    not_sent,
+    outcome,
+    request_for,
+)
 from climate.compute.zones.builds.plan import ChildItem, LocalItem
 from climate.compute.zones.client import ChildError, ChildRequest
 from climate.compute.zones.models import ChildZone, Parts, ZoneChain
@@ -55,7 +63,7 @@ class ChildRoute:
     """Parts of the request's reservations in child zones."""
 
 
-def place(compute: Compute, request: BootRequest, order: Order, way: ChildRoute, make: Make) -> str:
+def place(compute: Compute, request: BootRequest, order: ServerOrder, way: ChildRoute, make: Make) -> str:
     """Return the id of the server of an order, created on the offered node or by the offering child.
 
     A repeated order returns its server. Raise InvalidBlob, NoValidHost if the offer is no longer valid, ZoneUnavailable
@@ -80,7 +88,7 @@ def place(compute: Compute, request: BootRequest, order: Order, way: ChildRoute,
 
 
 def _create_server(
-    compute: Compute, request: BootRequest, order: Order, what: tuple[LocalItem, BlobContent, Make]
+    compute: Compute, request: BootRequest, order: ServerOrder, what: tuple[LocalItem, BlobContent, Make]
 ) -> str:
     """Return the id of the server, created on the offered node."""
     item, opened, make = what
@@ -100,7 +108,7 @@ def _create_server(
         raise NoValidHost(create.OFFER_GONE, trail=full.trail) from None
 
 
-def _of_first(compute: Compute, request: BootRequest, order: Order) -> str:
+def _of_first(compute: Compute, request: BootRequest, order: ServerOrder) -> str:
     """Return the server of a concurrent request for the same order. Raise InvalidBlob otherwise."""
     with reading(compute.engine) as conn:
         result = offers.find(conn, request.project_id, order.build_id, order.launch_index)
@@ -110,7 +118,7 @@ def _of_first(compute: Compute, request: BootRequest, order: Order) -> str:
 
 
 def _forwarded(
-    compute: Compute, request: BootRequest, order: Order, what: tuple[ChildItem, BlobContent, ChildRoute]
+    compute: Compute, request: BootRequest, order: ServerOrder, what: tuple[ChildItem, BlobContent, ChildRoute]
 ) -> str:
     """Return the id of the server, created by the child of the offer."""
     item, opened, way = what
@@ -159,7 +167,7 @@ def send_all(compute: Compute, requests: Sequence[tuple[ChildZone, ChildRequest]
     return [outcome(answer, repeated=repeated) for answer in answers]
 
 
-def owned(request: BootRequest, order: Order, placed: Placed) -> Mapping[str, object]:
+def owned(request: BootRequest, order: ServerOrder, placed: Placed) -> Mapping[str, object]:
     """Return the row that assigns a server in a child to this project."""
     return {
         "server_id": placed.server_id,
@@ -173,7 +181,7 @@ def owned(request: BootRequest, order: Order, placed: Placed) -> Mapping[str, ob
     }
 
 
-def _row(request: BootRequest, order: Order, opened: BlobContent) -> dict[str, object]:
+def _row(request: BootRequest, order: ServerOrder, opened: BlobContent) -> dict[str, object]:
     return {
         "item_id": opened.item_id,
         "project_id": request.project_id,

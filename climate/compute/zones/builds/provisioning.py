@@ -24,7 +24,7 @@ from climate.compute.store.zones import child_zones, servers
 from climate.compute.store.zones.builds import SENT, Build, Item
 from climate.compute.zones.builds import placement, request_spec, selection
 from climate.compute.zones.builds.builds import claim_seconds, number_name, parts_of
-from climate.compute.zones.builds.orders import Order, Outcome, Refused, ServerBuilt, Unknown, request_for
+from climate.compute.zones.builds.orders import Outcome, Refused, ServerBuilt, ServerOrder, Unknown, request_for
 from climate.compute.zones.builds.placement import Placed
 from climate.compute.zones.builds.plan import ChildItem, LocalItem, PlanItem
 from climate.compute.zones.builds.selection import PlanRequest, Selection
@@ -75,10 +75,10 @@ class _Work:
         if not rows.renew(conn, self.build.id, self.worker, self.compute.now(conn), claim_seconds(self.compute)):
             raise _Lost
 
-    def order(self, number: int, blob: str) -> Order:
+    def order(self, number: int, blob: str) -> ServerOrder:
         """Return the order for one server."""
         name, build = number_name(self.build, self.request, number), self.build
-        return Order(name, blob, build.reservation_id, build.id, number, build.project_id, build.user_id)
+        return ServerOrder(name, blob, build.reservation_id, build.id, number, build.project_id, build.user_id)
 
     def failed(self, reason: str) -> None:
         """Record a reason, without duplicates."""
@@ -259,7 +259,7 @@ def _send(work: _Work, orders: Sequence[Sent], *, repeated: bool = False) -> dic
 
 
 def _record_outcomes(
-    work: _Work, orders: Sequence[Sent], made: Mapping[int, Order], outcomes: Mapping[int, Outcome]
+    work: _Work, orders: Sequence[Sent], made: Mapping[int, ServerOrder], outcomes: Mapping[int, Outcome]
 ) -> None:
     """Record the servers that were built; those that were refused are open again, with the reasons for their owner."""
     zones = {number: zone for number, zone, _ in orders}

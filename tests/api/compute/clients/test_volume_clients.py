@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("cloud")]
 def test_volumes_of_a_reservation(cloud: Served, boss: Person, demo: Person) -> None:
     compute, pool = cloud.here.compute, str(uuid4())
     project = demo.read("token issue")["project_id"]
-    volumes.ensure(compute, volumes.Order(pool, 1, project, "local", "ssd", 1), 1)
+    volumes.ensure(compute, volumes.ReservedVolume(pool, 1, project, "local", "ssd", 1), 1)
     (one,) = demo.read("volume list")
     assert (one["Status"], one["Size"]) == ("available", 1)
     assert demo.read(f"volume show {one['Name']}")["type"] == "ssd"

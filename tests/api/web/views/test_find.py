@@ -9,7 +9,7 @@ from climate.context import Climate
 from climate.domain.limits import Limit
 from climate.service.admission import limits
 from climate.service.leases import leases
-from climate.service.leases.leases import Order
+from climate.service.leases.leases import LeaseRequest
 from tests.api.reservation.api_clients import HOST
 from tests.api.web.page_clients import Browser, forms_of
 from tests.conftest import ADMIN, MEMBER, Clock
@@ -69,7 +69,7 @@ def test_the_same_is_shown_for_other_tools(member: Browser) -> None:
 def test_refusal_says_why_and_what_would_fit(climate: Climate, clock: Clock, member: Browser) -> None:
     spec = {**HOST, "min": 8, "max": 8}
     start = clock.time + timedelta(minutes=1)
-    leases.create(climate, MEMBER, Order("all", start, start + timedelta(days=20), reservations=[spec]))
+    leases.create(climate, MEMBER, LeaseRequest("all", start, start + timedelta(days=20), reservations=[spec]))
     text = member.text("/ui/find?q=8+hosts+6h+this+week")
     assert "Nothing fits." in text
     assert "It fits at a later time" in text

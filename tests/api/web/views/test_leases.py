@@ -9,7 +9,7 @@ from sqlalchemy import update
 from climate.context import Climate
 from climate.domain.notifications import Notice
 from climate.service.leases import leases
-from climate.service.leases.leases import Order
+from climate.service.leases.leases import LeaseRequest
 from climate.service.notifications import delivery
 from climate.service.subleases import create
 from climate.service.subleases.create import SubleaseOrder
@@ -26,7 +26,7 @@ def made(climate: Climate, clock: Clock, name: str = "training", hours: int = 2,
     """Return the id of a lease of one host that starts in an hour."""
     start = clock.time + timedelta(hours=1)
     spec = {**HOST, **changes}
-    order = Order(name, start, start + timedelta(hours=hours), reservations=[spec])
+    order = LeaseRequest(name, start, start + timedelta(hours=hours), reservations=[spec])
     return str(leases.create(climate, MEMBER, order).id)
 
 
@@ -102,7 +102,7 @@ def test_prolonging_ends_where_somebody_else_begins(climate: Climate, clock: Clo
     lease = made(climate, clock, min=8, max=8)
     start = clock.time + timedelta(hours=5)
     other = {**HOST, "min": 8, "max": 8}
-    leases.create(climate, MEMBER, Order("other", start, start + timedelta(hours=1), reservations=[other]))
+    leases.create(climate, MEMBER, LeaseRequest("other", start, start + timedelta(hours=1), reservations=[other]))
     text = member.text(f"/ui/leases/{lease}")
     assert 'value="1h"' in text
     assert "By 4h it does not fit" in text
@@ -228,7 +228,7 @@ def test_a_lease_that_cannot_be_read_is_named_and_left_out(
 def test_a_page_of_broken_leases_leads_to_the_next(climate: Climate, clock: Clock, admin: Browser) -> None:
     start = clock.time + timedelta(hours=1)
     for number in range(51):
-        order = Order(
+        order = LeaseRequest(
             f"one-{number}", start + timedelta(days=number), start + timedelta(days=number, hours=1), None, [HOST]
         )
         lease = leases.create(climate, MEMBER, order)

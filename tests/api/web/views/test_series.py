@@ -6,7 +6,7 @@ import pytest
 
 from climate.context import Climate
 from climate.service.leases import leases
-from climate.service.leases.leases import Order
+from climate.service.leases.leases import LeaseRequest
 from climate.store.leases.leases import Listing
 from tests.api.reservation.api_clients import HOST
 from tests.api.web.page_clients import Browser
@@ -20,7 +20,7 @@ XSS = "<script>alert(1)</script>"
 def taken(climate: Climate, clock: Clock) -> None:
     """One host has a lease on the second day."""
     start = clock.time + timedelta(hours=44)
-    leases.create(climate, MEMBER, Order(XSS, start, start + timedelta(hours=10), reservations=[HOST]))
+    leases.create(climate, MEMBER, LeaseRequest(XSS, start, start + timedelta(hours=10), reservations=[HOST]))
 
 
 def test_question_becomes_dates_and_a_series_of_leases(climate: Climate, member: Browser) -> None:

@@ -12,7 +12,7 @@ from sqlalchemy import Engine, event
 from benchmarks import seed
 from climate.context import Climate
 from climate.service.leases import leases
-from climate.service.leases.leases import Order
+from climate.service.leases.leases import LeaseRequest
 from climate.service.leases.update import Changes, update
 from tests.api.compute.api_clients import Person as Owner
 from tests.api.compute.api_clients import World
@@ -85,7 +85,9 @@ def add(climate: Climate, clock: Clock, number: int, hosts: int = 1) -> list[UUI
     made = []
     for place in range(number):
         start = clock.time + timedelta(days=1 + place)
-        order = Order("l", start, start + timedelta(hours=1), reservations=[{**HOST, "min": hosts, "max": hosts}])
+        order = LeaseRequest(
+            "l", start, start + timedelta(hours=1), reservations=[{**HOST, "min": hosts, "max": hosts}]
+        )
         made.append(leases.create(climate, MEMBER, order).id)
     return made
 

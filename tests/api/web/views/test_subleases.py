@@ -9,7 +9,7 @@ from flask import Flask
 
 from climate.context import Climate
 from climate.service.leases import leases
-from climate.service.leases.leases import Order
+from climate.service.leases.leases import LeaseRequest
 from climate.service.subleases import listing
 from tests.api.reservation.api_clients import HOST, Person
 from tests.api.web.page_clients import Browser
@@ -25,7 +25,9 @@ def parent(climate: Climate, clock: Clock) -> str:
     start = clock.time + timedelta(days=1)
     wanted = {**HOST, "min": 3, "max": 3}
     return str(
-        leases.create(climate, MEMBER, Order("long", start, start + timedelta(hours=10), reservations=[wanted])).id
+        leases.create(
+            climate, MEMBER, LeaseRequest("long", start, start + timedelta(hours=10), reservations=[wanted])
+        ).id
     )
 
 

@@ -10,7 +10,7 @@ from climate.domain.limits import Limit
 from climate.domain.notifications import Audience, Notice
 from climate.service.admission import limits
 from climate.service.leases import leases
-from climate.service.leases.leases import Order
+from climate.service.leases.leases import LeaseRequest
 from climate.service.notifications import delivery
 from climate.service.notifications.delivery import Listing
 from climate.service.usage import round as usage_round
@@ -25,14 +25,14 @@ XSS = "<script>alert(1)</script>"
 def test_limits_are_shown_with_their_use(climate: Climate, clock: Clock, member: Browser) -> None:
     limits.put(climate, ADMIN, MEMBER.project_id, {Limit.HOSTS_AT_ONCE: 4})
     start = clock.time + timedelta(hours=1)
-    leases.create(climate, MEMBER, Order("l", start, start + timedelta(hours=1), reservations=[HOST]))
+    leases.create(climate, MEMBER, LeaseRequest("l", start, start + timedelta(hours=1), reservations=[HOST]))
     text = member.text("/ui/usage")
     assert "25 %" in text
     assert "this project" in text
 
 
 def test_hours_are_those_of_the_own_project(climate: Climate, clock: Clock, member: Browser, stranger: Browser) -> None:
-    leases.create(climate, MEMBER, Order("l", None, clock.time + timedelta(hours=4), reservations=[HOST]))
+    leases.create(climate, MEMBER, LeaseRequest("l", None, clock.time + timedelta(hours=4), reservations=[HOST]))
     usage_round.run_round(climate)
     clock.forward(hours=3)
     assert "3.0 h" in member.text("/ui/usage?per=all")

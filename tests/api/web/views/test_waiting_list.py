@@ -6,7 +6,7 @@ import pytest
 
 from climate.context import Climate
 from climate.service.leases import leases
-from climate.service.leases.leases import Order
+from climate.service.leases.leases import LeaseRequest
 from climate.store.leases.leases import Listing
 from tests.api.reservation.api_clients import HOST
 from tests.api.web.page_clients import Browser
@@ -20,7 +20,7 @@ XSS = "<script>alert(1)</script>"
 def all_taken(climate: Climate, clock: Clock) -> None:
     start = clock.time + timedelta(minutes=1)
     spec = {**HOST, "min": 8, "max": 8}
-    leases.create(climate, MEMBER, Order("all", start, start + timedelta(days=20), reservations=[spec]))
+    leases.create(climate, MEMBER, LeaseRequest("all", start, start + timedelta(days=20), reservations=[spec]))
 
 
 @pytest.mark.usefixtures("all_taken")

@@ -12,7 +12,7 @@ from climate.compute.models.flavor import Flavor
 from climate.compute.models.request import Spec
 from climate.compute.scheduler.distributed.costs import NOOP, compute_fill_first_cost_fn, normalised, total
 from climate.compute.scheduler.distributed.least_cost import host_filter, least_cost, select
-from climate.compute.scheduler.filters.mandatory import STANDING
+from climate.compute.scheduler.filters.mandatory import MANDATORY_FILTERS
 from climate.compute.scheduler.hosts.table import Hosts, Numbers
 from climate.compute.scheduler.placement_plan import Pick, Plan
 from climate.compute.scheduler.scheduler_parts import Cost, Options, Rules
@@ -20,7 +20,7 @@ from tests.compute.node_tables import hosts
 
 SPEC = Spec("demo", 1, 512, 1024)
 FILL_FIRST = Cost("compute_fill_first_cost_fn", compute_fill_first_cost_fn)
-BASE, FILL = (Rules(STANDING, (), Options(), (cost,)) for cost in (NOOP, FILL_FIRST))
+BASE, FILL = (Rules(MANDATORY_FILTERS, (), Options(), (cost,)) for cost in (NOOP, FILL_FIRST))
 
 
 def gibibytes(*free: int) -> Hosts:
@@ -40,7 +40,7 @@ def test_a_cost_that_is_no_number_refuses_the_request(odd: float) -> None:
     def strange(table: Hosts, spec: Spec) -> Numbers:
         return np.where(table.ram_mb > 2048, odd, 1.0)
 
-    rules = Rules(STANDING, (), Options(), (Cost("strange", strange),))
+    rules = Rules(MANDATORY_FILTERS, (), Options(), (Cost("strange", strange),))
     with pytest.raises(ComputeHostMetricNotFound, match="The cost 'strange' is not a number for a host"):
         least_cost(gibibytes(1, 2, 3), SPEC, 1, rules)
     (pick,) = least_cost(gibibytes(1, 2), SPEC, 1, rules).picks

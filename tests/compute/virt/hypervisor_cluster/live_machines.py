@@ -6,7 +6,7 @@ from typing import Any
 
 from climate.compute.errors import VirtError
 from climate.compute.virt import Guest, State
-from climate.compute.virt.live_migrator import SECRETS, Limits, LiveMigrator, Order, Progress, Watch
+from climate.compute.virt.live_migrator import SECRETS, Limits, LiveMigrator, MigrationCommand, Progress, Watch
 from tests.compute.virt.hypervisor_cluster.machines import Machine
 
 KEY = "the key of a migration"
@@ -107,7 +107,7 @@ class Migrator:
     def _hand_over(self, guest: Guest, target: Host, watch: Watch) -> None:
         if guest.id in target.guests and guest.id not in self.here.guests:
             return  # by a sender that has died since
-        if watch(Progress(memory_total=8)) is Order.ABORT:
+        if watch(Progress(memory_total=8)) is MigrationCommand.ABORT:
             raise VirtError("it was aborted")
         if not target.up or guest.id not in target.awaited:
             raise VirtError("nobody waits for it at the destination")

@@ -141,19 +141,19 @@ def test_servers_leave_members_that_are_in_maintenance_or_gone(lab: Lab) -> None
     lab.here["a"] = replace(lab.here["a"], maintenance=True)
     assert sizes(lab) == (4, 4096, 40)
     calls = len(lab.local.calls)
-    lab.driver.tidy()
+    lab.driver.clean_up()
     assert {lab.where(one) for one in guests} == {"b"}
     assert len(lab.local.calls) == calls, "on one machine nothing is stopped"
     lab.member("d")
     lab.here.pop("b")
-    lab.driver.tidy()
+    lab.driver.clean_up()
     assert {lab.where(one) for one in guests} == {"d"}
 
 
 def test_a_member_that_leaves_keeps_what_has_no_room_elsewhere(lab: Lab) -> None:
     guests = [lab.run(3000), lab.run(3000)]
     lab.here.pop("a")
-    lab.driver.tidy()
+    lab.driver.clean_up()
     assert [lab.where(one) for one in guests] == ["a", "b"]
     lab.driver.pause(guests[0])
     lab.driver.delete(guests[0].id)
@@ -163,9 +163,9 @@ def test_a_member_that_leaves_keeps_what_has_no_room_elsewhere(lab: Lab) -> None
 def test_servers_move_for_balance_until_the_shares_are_close(lab: Lab) -> None:
     guests = [lab.run(1000) for _ in range(4)]
     lab.member("c3")
-    lab.driver.tidy()
+    lab.driver.clean_up()
     assert sorted(str(lab.where(one)) for one in guests) == ["a", "a", "b", "c3"]
-    lab.driver.tidy()
+    lab.driver.clean_up()
     assert sorted(str(lab.where(one)) for one in guests) == ["a", "a", "b", "c3"]
 
 
@@ -173,7 +173,7 @@ def test_nothing_moves_for_balance_where_it_is_switched_off(lab: Lab) -> None:
     guests = [lab.run(1000) for _ in range(4)]
     lab.terms = replace(lab.terms, balance_percent=0)
     lab.member("c3")
-    lab.driver.tidy()
+    lab.driver.clean_up()
     assert {lab.where(one) for one in guests} == {"a", "b"}
 
 
@@ -181,7 +181,7 @@ def test_nothing_moves_between_machines_for_balance(far: Lab) -> None:
     guests = [far.run(1000) for _ in range(6)]
     before = [far.where(one) for one in guests]
     far.member("m4", here=False)
-    far.driver.tidy()
+    far.driver.clean_up()
     assert [far.where(one) for one in guests] == before
 
 
@@ -194,13 +194,13 @@ def test_servers_of_a_failed_member_are_restarted_on_others(far: Lab) -> None:
     far.machines[failed].driver.up = False
     assert far.node.memory_mb == 8192
     assert far.driver.states()[guest.id] is State.RUNNING, "until it is restarted nobody takes it for dead"
-    far.driver.tidy()
+    far.driver.clean_up()
     assert far.where(guest) != failed
     assert far.copies(guest) == [far.where(guest)]
     assert far.driver.states()[guest.id] is State.RUNNING
     assert [len(far.copies(one)) for one in (paused, ready, off)] == [1, 0, 0]
     far.machines[failed].driver.up = True
-    far.driver.tidy()
+    far.driver.clean_up()
     assert guest.id not in far.machines[failed].driver.guests, "what the member had left of it is gone"
 
 
@@ -209,7 +209,7 @@ def test_a_prepared_server_is_prepared_on_another_member_and_its_wake_is_no_othe
     far.driver.prepare(guest)
     failed = str(far.where(guest))
     far.machines[failed].driver.up = False
-    far.driver.tidy()
+    far.driver.clean_up()
     assert far.where(guest) != failed
     assert far.driver.states()[guest.id] is State.PREPARED
     far.machines[str(far.where(guest))].driver.up = False
@@ -222,7 +222,7 @@ def test_the_disk_of_a_server_that_is_shut_off_stays_with_its_member(far: Lab) -
     far.driver.stop(guest)
     failed = str(far.where(guest))
     far.machines[failed].driver.up = False
-    far.driver.tidy()
+    far.driver.clean_up()
     assert far.where(guest) == failed
     with pytest.raises(VirtError, match="cannot be reached: its service is down"):
         far.driver.run(guest)
@@ -237,10 +237,10 @@ def test_nothing_is_restarted_while_its_member_cannot_be_fenced(far: Lab) -> Non
     far.machines[failed].driver.up = False
     far.machines[failed].can_fence = False
     for _ in range(2):
-        far.driver.tidy()
+        far.driver.clean_up()
         assert (far.where(guest), far.copies(guest)) == (failed, [failed])
     far.machines[failed].can_fence = True
-    far.driver.tidy()
+    far.driver.clean_up()
     assert far.copies(guest) == [far.where(guest)] != [failed]
 
 
@@ -249,7 +249,7 @@ def test_nothing_is_restarted_where_that_is_not_wanted(far: Lab) -> None:
     guest = far.run()
     failed = str(far.where(guest))
     far.machines[failed].driver.up = False
-    far.driver.tidy()
+    far.driver.clean_up()
     assert (far.where(guest), far.copies(guest)) == (failed, [failed])
 
 
@@ -257,10 +257,10 @@ def test_what_has_no_room_elsewhere_waits_for_it(far: Lab) -> None:
     guests = [far.run(4000) for _ in range(3)]
     failed = str(far.where(guests[0]))
     far.machines[failed].driver.up = False
-    far.driver.tidy()
+    far.driver.clean_up()
     assert far.where(guests[0]) == failed
     far.member("m4", here=False)
-    far.driver.tidy()
+    far.driver.clean_up()
     assert (far.where(guests[0]), far.copies(guests[0])) == ("m4", ["m4"])
 
 
@@ -273,9 +273,9 @@ def test_a_restart_that_was_broken_off_is_ended_by_the_next_round(far: Lab, retu
     for driver in others:
         driver.broken_off = "run"
     with pytest.raises(KeyboardInterrupt):
-        far.driver.tidy()
+        far.driver.clean_up()
     far.machines[failed].driver.up = returns
-    far.driver.tidy()
+    far.driver.clean_up()
     assert len(far.copies(guest)) == 1
     assert far.copies(guest) == [far.where(guest)] != [failed]
 
@@ -298,9 +298,9 @@ def test_whoever_works_on_a_server_is_not_disturbed_by_the_round(far: Lab) -> No
     far.machines[failed].driver.up = False
     cluster = far.driver._clusters()[0]
     with cluster.placements.holding(guest.id):
-        far.driver.tidy()
+        far.driver.clean_up()
         assert far.copies(guest) == [failed]
-    far.driver.tidy()
+    far.driver.clean_up()
     assert far.copies(guest) != [failed]
 
 
@@ -326,7 +326,7 @@ def test_a_server_is_restarted_with_its_disk_where_another_member_finds_it(far: 
     disk = far.machines["m2"].driver.disks[guest.id]
     far.member("m4", 9999, here=False)  # it has more room, and not the disk
     failed(far, guest)
-    far.driver.tidy()
+    far.driver.clean_up()
     assert (far.where(guest), far.copies(guest)) == ("m1", ["m1"])
     assert far.machines["m1"].driver.disks[guest.id] == disk
     assert far.driver.restarts() == {guest.id: True}
@@ -338,24 +338,24 @@ def test_a_disk_that_is_shared_is_not_cleared_away_when_its_old_member_comes_bac
     far.share("m1", "m2", "m3")
     guest = far.run()
     name = failed(far, guest)
-    far.driver.tidy()
+    far.driver.clean_up()
     disk = far.machines[name].driver.disks[guest.id]
     far.machines[name].driver.up = True
-    far.driver.tidy()
+    far.driver.clean_up()
     assert far.machines[str(far.where(guest))].driver.disks[guest.id] == disk
 
 
 def test_a_server_without_a_shared_disk_is_recreated_and_that_is_reported(far: Lab) -> None:
     guest = far.run()
     name = failed(far, guest)
-    far.driver.tidy()
+    far.driver.clean_up()
     assert far.driver.restarts() == {guest.id: False}
     again = failed(far, guest)
     far.machines[name].driver.up = True
     far.machines[name].driver.disks[guest.id] = "of its first stay"
     for other in set(far.machines) - {name, again}:
         far.machines[other].driver.up = False
-    far.driver.tidy()
+    far.driver.clean_up()
     assert (far.where(guest), far.copies(guest)) == (name, [name])
     assert far.machines[name].driver.disks[guest.id] != "of its first stay"
 
@@ -365,7 +365,7 @@ def test_a_member_that_only_claims_to_share_disks_makes_the_server_anew_and_that
         one.disks = "a copy of one folder"
     guest = far.run()
     failed(far, guest)
-    far.driver.tidy()
+    far.driver.clean_up()
     assert far.driver.restarts() == {guest.id: False}
     assert len(far.copies(guest)) == 1
 
@@ -376,7 +376,7 @@ def test_a_server_that_does_not_run_follows_its_disk_and_is_not_started(far: Lab
     guest = far.run()
     getattr(far.driver, verb)(guest)
     name = failed(far, guest)
-    far.driver.tidy()
+    far.driver.clean_up()
     assert far.where(guest) != name
     assert (far.copies(guest), far.driver.restarts()) == ([], {})
     far.driver.run(guest)
@@ -400,11 +400,11 @@ def test_a_server_waits_for_room_where_its_disk_is(far: Lab) -> None:
     guest = next(one for one in guests if far.where(one) == "m1")
     far.member("m4", here=False)
     failed(far, guest)
-    far.driver.tidy()
+    far.driver.clean_up()
     assert far.where(guest) == "m1"
     other = next(one for one in guests if far.where(one) == "m2")
     far.driver.delete(other.id)
-    far.driver.tidy()
+    far.driver.clean_up()
     assert (far.where(guest), far.driver.restarts()) == ("m2", {guest.id: True})
 
 
@@ -413,8 +413,8 @@ def test_a_disk_is_not_used_elsewhere_before_its_member_is_fenced(far: Lab) -> N
     guest = far.run()
     name = failed(far, guest)
     far.machines[name].can_fence = False
-    far.driver.tidy()
+    far.driver.clean_up()
     assert (far.where(guest), far.copies(guest)) == (name, [name])
     far.machines[name].can_fence = True
-    far.driver.tidy()
+    far.driver.clean_up()
     assert far.copies(guest) == [far.where(guest)] != [name]

@@ -107,13 +107,13 @@ class ClusterMachine(RuleBasedStateMachine):
 
     @rule()
     def tend(self) -> None:
-        self.lab.driver.tidy()
+        self.lab.driver.clean_up()
 
     @rule(name=st.sampled_from(FAR), verb=st.sampled_from(BREAKS))
     def tend_and_die(self, name: str, verb: str) -> None:
         self.lab.machines[name].driver.broken_off = verb
         with suppress(KeyboardInterrupt):
-            self.lab.driver.tidy()
+            self.lab.driver.clean_up()
         self.lab.machines[name].driver.broken_off = None
 
     @rule(
@@ -128,7 +128,7 @@ class ClusterMachine(RuleBasedStateMachine):
         member.spec = replace(member.spec, maintenance=True)
         self.strikes.ahead = [(None, False)] * good + [(end, late)]
         with suppress(Dies):
-            self.lab.driver.tidy()
+            self.lab.driver.clean_up()
         self.strikes.ahead.clear()
         member.spec = replace(member.spec, maintenance=False)
 

@@ -10,7 +10,7 @@ from climate.compute.errors import Unanswered, VirtError
 from climate.compute.virt import Guest, State
 from climate.compute.virt.hypervisor_cluster.live_moves import DISK_SECONDS, MEMORY_SECONDS, RoundOver, Watcher
 from climate.compute.virt.hypervisor_cluster.server_placements import Entry, ServerPlacements
-from climate.compute.virt.live_migrator import SECRETS, Order, Progress
+from climate.compute.virt.live_migrator import SECRETS, MigrationCommand, Progress
 from tests.compute.virt.hypervisor_cluster.live_machines import KEY, Dies, Host, Strikes
 from tests.compute.virt.hypervisor_cluster.machines import Lab
 
@@ -51,7 +51,7 @@ class Machines(Lab):
 
     def round(self) -> None:
         with suppress(Dies):
-            self.driver.tidy()
+            self.driver.clean_up()
         self.strikes.ahead.clear()
 
 
@@ -382,10 +382,10 @@ def test_a_migration_that_an_older_release_began_goes_on(lab: Machines) -> None:
 
 
 def test_a_round_ends_the_copy_of_a_disk_before_that_of_the_memory() -> None:
-    assert Watcher()(Progress(disk_total=1)) is Order.GO_ON
+    assert Watcher()(Progress(disk_total=1)) is MigrationCommand.GO_ON
     with pytest.raises(RoundOver):
         Watcher(Watcher().since - DISK_SECONDS - 1)(Progress(disk_total=1))
     late = Watcher(Watcher().since - DISK_SECONDS - 1)
-    assert late(Progress(memory_total=1)) is Order.GO_ON
+    assert late(Progress(memory_total=1)) is MigrationCommand.GO_ON
     with pytest.raises(RoundOver):
         Watcher(Watcher().since - MEMORY_SECONDS - 1)(Progress(memory_total=1))

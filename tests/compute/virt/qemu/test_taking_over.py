@@ -16,7 +16,7 @@ from climate.compute.errors import VirtError
 from climate.compute.linux import processes
 from climate.compute.virt import Guest
 from climate.compute.virt.guest_folders import CONSOLE, PID, Homes
-from climate.compute.virt.live_migrator import APART, SECRETS, Limits, Order
+from climate.compute.virt.live_migrator import APART, SECRETS, Limits, MigrationCommand
 from climate.compute.virt.qemu import migration_tls, qmp, remote_route
 from climate.compute.virt.qemu.live_migration import FROM_AFAR, INCOMING, QemuMigrator
 from climate.compute.virt.qemu.migration_tls import CLIENT, Credentials
@@ -127,7 +127,7 @@ def test_a_guest_that_has_arrived_is_sent_although_its_console_cannot_be_read(tm
         "memory_port": 1,
         "disk_port": 2,
     }
-    sent = QemuMigrator(homes, "tcg", 1.0).send(guest, arrangement, Limits(), lambda progress: Order.GO_ON)
+    sent = QemuMigrator(homes, "tcg", 1.0).send(guest, arrangement, Limits(), lambda progress: MigrationCommand.GO_ON)
     assert sent == {SECRETS: {"console": ""}}
 
 

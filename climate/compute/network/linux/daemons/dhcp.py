@@ -50,7 +50,9 @@ class DhcpServers:
             changed = self._write(kept, dhcp)
             leases = dnsmasq.leases(dhcp.entries, dhcp.lease_seconds)
             if running is None or (changed and tagged):
-                atomic_files.write(kept.leases, leases + dnsmasq.gone(atomic_files.read(kept.leases), dhcp.entries))
+                atomic_files.write(
+                    kept.leases, leases + dnsmasq.unassigned_lines(atomic_files.read(kept.leases), dhcp.entries)
+                )
                 daemon.start(command, environment)
             else:
                 atomic_files.write(kept.leases, leases)
