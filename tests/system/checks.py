@@ -104,20 +104,30 @@ def of_hosts(streams: dict[UUID, list[journal.Entry]]) -> list[str]:
 
     By the times at which the journal was written: a fact's own time is read
     before its transaction has seen what others did. The last claim of a start counts:
-    a start that waits for the lease before is put back and claimed again. `of_lent_hosts`
-    finds hosts that an earlier claim was given too early.
+    a start that waits for the lease before is put back and claimed again. A claim that
+    was taken back before its work began does not. `of_lent_hosts` finds hosts that an
+    earlier claim was given too early.
     """
     lent: dict[int, list[tuple[datetime, datetime, str]]] = defaultdict(list)
     for entries in streams.values():
         lease = fold([entry.fact for entry in entries])
-        start = lease.event(EventKind.START)
-        claimed = [
-            e.recorded_at for e in entries if isinstance(e.fact, facts.EventClaimed) and e.fact.event_id == start.id
-        ]
-        if claimed and start.outcome != "MISSED":
+        claimed = _claims_of_start(lease, entries)
+        if claimed and lease.event(EventKind.START).outcome != "MISSED":
             for host in lease.reservations[0].hosts:
                 lent[host].append((claimed[-1], _given_back(lease, entries), lease.name))
     return [f"host {host}: {a} {b}" for host, times in lent.items() for a, b in pairwise(sorted(times)) if b[0] < a[1]]
+
+
+def _claims_of_start(lease: Lease, entries: Sequence[journal.Entry]) -> list[datetime]:
+    """Times of the claims of a start that were not taken back, oldest first."""
+    start, times = lease.event(EventKind.START).id, list[datetime]()
+    for entry in entries:
+        match entry.fact:
+            case facts.EventClaimed(event_id=event_id) if event_id == start:
+                times.append(entry.recorded_at)
+            case facts.EventClaimTakenBack(event_id=event_id) if event_id == start:
+                times.pop()
+    return times
 
 
 def read_moves(climate: Climate) -> dict[UUID, list[journal.Entry]]:

@@ -42,6 +42,10 @@ class Stream:
         event = self.event(EventKind.START)
         self.add(at, [facts.EventPutBack(event, at, at + MINUTE, "the lease before has the host", spent=False)])
 
+    def take_back(self, at: datetime) -> None:
+        """Take the claim of the start back before its work began, as a change by the owner does."""
+        self.add(at, [facts.EventClaimTakenBack(self.event(EventKind.START), at, 0, None)])
+
     def finish(self, kind: EventKind, at: datetime) -> None:
         self.add(at, event_transitions.finish(self.lease, self.event(kind), at))
 
@@ -65,6 +69,23 @@ def ended(at: datetime) -> Stream:
 
 def journal_of(*streams: Stream) -> dict[UUID, list[Entry]]:
     return {stream.id: stream.entries for stream in streams}
+
+
+def test_a_claim_that_was_taken_back_is_no_second_lending() -> None:
+    before, after = ended(FIRST.end + 2 * MINUTE), Stream(SECOND)
+    after.claim(EventKind.START, SECOND.start + MINUTE, 1)
+    after.take_back(SECOND.start + MINUTE)
+    after.add(SECOND.start + 3 * MINUTE, event_transitions.delete(after.lease, SECOND.start + 3 * MINUTE))
+    assert checks.of_hosts(journal_of(before, after)) == []
+
+
+def test_a_claim_after_one_that_was_taken_back_counts() -> None:
+    before, after = ended(FIRST.end + 2 * MINUTE), Stream(SECOND)
+    after.claim(EventKind.START, SECOND.start, 1)
+    after.take_back(SECOND.start)
+    after.claim(EventKind.START, SECOND.start + MINUTE, 2)
+    after.finish(EventKind.START, SECOND.start + MINUTE)
+    assert len(checks.of_hosts(journal_of(before, after))) == 1
 
 
 def test_a_start_that_waited_for_the_lease_before_is_no_second_lending() -> None:
