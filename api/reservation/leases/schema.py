@@ -176,7 +176,7 @@ class LeaseAt(Strict):
 
 
 class PartOut(Schema):
-    """A share of a reservation that lies in a child zone or cell."""
+    """Part of a reservation in a child zone or cell."""
 
     class Meta:
         unknown = RAISE
@@ -209,7 +209,7 @@ class ReservationOut(Schema):
     )
     parts = fields.List(
         fields.Nested(PartOut),
-        metadata={"description": "Shares in child zones and cells; absent without any."},
+        metadata={"description": "Parts in child zones and cells; absent without any."},
     )
     created_at = out_stamp()
     updated_at = out_stamp(allow_none=True)

@@ -4,7 +4,7 @@ from typing import NotRequired, TypedDict
 
 
 class ReservationPart(TypedDict):
-    """A share of a reservation that lies in a child zone or a cell."""
+    """Part of a reservation in a child zone or cell."""
 
     zone: NotRequired[str]
     cell: NotRequired[str]

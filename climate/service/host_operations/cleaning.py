@@ -56,7 +56,7 @@ Start = Callable[[Callable[[], None]], None]
 
 
 def in_the_background(act: Callable[[], None]) -> None:
-    """Create the thread pool for hooks, so that rounds do not wait for them."""
+    """Run an action in a thread of its own, so that rounds do not wait for hooks."""
     Thread(target=act, daemon=True, name="cleaning").start()
 
 

@@ -81,7 +81,7 @@ def of(conn: Connection, settings: Settings, said: Mapping[str, Any] | None = No
 
 
 def stored_settings(conn: Connection) -> Mapping[str, Any]:
-    """Return the stored settings of the reservation pool; None if there are none."""
+    """Return the stored settings of the reservation pool; empty if there are none."""
     row = conn.execute(select(pool_terms).where(pool_terms.c.pool == Pool.RESERVATION)).one_or_none()
     return row._asdict() if row else {}
 

@@ -38,8 +38,8 @@ def boot(compute: Compute, request: BootRequest, chain: ZoneChain = FROM_USER, p
     `parts`: the parts of its reservations in child zones. The servers use the local hosts if all fit there, else local
     and remote hosts.
 
-    If fewer than `least` fit, they are stored here in ERROR with the reason as fault. Raise what `compute.boot.boot`
-    raises, and ZoneUnavailable if a child does not answer.
+    If fewer than `least` fit, they are stored here in ERROR with the reason as fault. Raise the errors
+    of `climate.compute.servers.create.boot`, and ZoneUnavailable if a child does not answer.
     """
     if request_spec.stays(request, parts):
         return _first(compute_boot.boot(compute, request))
