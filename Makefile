@@ -44,7 +44,7 @@ test: $(VENV)/installed-dev ## run the tests
 
 # What depends on the version of the server most: statements, locks, claims, migrations.
 BY_URL := tests/store tests/migrations tests/runner/test_by_url.py tests/service/events/test_events.py \
-	tests/service/leases/test_leases.py tests/service/journal/test_check.py $(patsubst %,tests/scenarios/test_%.py,races \
+	tests/service/leases/test_leases.py tests/service/journal/test_consistency_check.py $(patsubst %,tests/scenarios/test_%.py,races \
 	event_order late_workers duplicate_delivery statement_counts capacity_races floating_ip_races storage_races)
 
 test-by-url: $(VENV)/installed-dev ## run the tests of the stores on CLIMATE_TEST_DATABASE_URL and CLIMATE_TEST_REDIS_URL

@@ -21,7 +21,7 @@ from climate.cloud.fake import FakeCloud
 from climate.context import Climate
 from climate.service.blazar_import import importer, source
 from climate.service.blazar_import.records import BlazarData
-from climate.service.journal import check
+from climate.service.journal import consistency_check
 
 RECORDED = Path(__file__).parent.parent / "tests/service/blazar_import/recorded/postgresql-18.0.0.sql"
 GROUP = 2
@@ -54,7 +54,7 @@ def main(short: bool) -> None:
         line("duration", f"{took:.1f} s")
         line("refused", len(report.refusals), "0")
         line("allocations that differ", len(differing(climate, data)), "0")
-        line("differences between journal and rows", len(check.differences(climate)), "0")
+        line("differences between journal and rows", len(consistency_check.differences(climate)), "0")
         climate.engine.dispose()
 
 

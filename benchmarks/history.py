@@ -23,7 +23,7 @@ from climate.domain.policy import Caller
 from climate.service import housekeeping
 from climate.service.events import event_dispatch, events
 from climate.service.hosts import inventory
-from climate.service.leases import lease_pools, lease_servers, leases, update
+from climate.service.leases import lease_servers, leases, reservation_aggregates, update
 from climate.service.leases.leases import LeaseRequest
 from climate.service.leases.update import Changes
 from climate.store.journal import journal
@@ -182,7 +182,7 @@ _ROUNDS: Sequence[Callable[[Climate], object]] = (
     *rounds.ROUNDS,
     *rounds.OUTSIDE_ROUNDS,
     lease_servers.sweep,
-    lease_pools.reconcile,
+    reservation_aggregates.reconcile,
     housekeeping.tidy,
     event_dispatch.to_send,
     event_dispatch.next_due,

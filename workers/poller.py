@@ -38,7 +38,7 @@ from climate.service import housekeeping, process_health
 from climate.service.disk_space import DiskWatch
 from climate.service.events import event_dispatch
 from climate.service.events.event_shares import QUEUE
-from climate.service.leases import lease_pools, lease_servers
+from climate.service.leases import lease_servers, reservation_aggregates
 from climate.settings import Settings
 from climate.store import db_errors
 from climate.store.engine import line
@@ -46,7 +46,7 @@ from climate.store.leases.due_events import Cursor
 from climate.store.leases.event_claims import CHANNEL, ROUNDS
 from workers import celery_app, rounds, zone_polls
 from workers.event_messages import BROKER_IS_AWAY, EventMessages
-from workers.work_listener import PendingKinds
+from workers.pending_work import PendingKinds
 
 log = structlog.get_logger(__name__)
 
@@ -301,7 +301,7 @@ class Poller:
         all_of_them: dict[str, Callable[[], object]] = {
             "tidy": self._tidy,
             "sleepers": partial(lease_servers.sweep, climate),
-            "pools": partial(lease_pools.reconcile, climate),
+            "pools": partial(reservation_aggregates.reconcile, climate),
             "abandoned": partial(local_delete.forget, compute),
             "builds": self._sweep_builds,
         }

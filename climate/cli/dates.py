@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from climate.cli.answers.leases import Decision
+    from climate.cli.response_types.leases import Decision
 
 UNITS = {"w": "weeks", "d": "days", "h": "hours", "m": "minutes", "s": "seconds"}
 SPAN = re.compile(r"(?:\d{1,6}[wdhms])+")

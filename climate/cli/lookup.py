@@ -8,11 +8,11 @@ from urllib.parse import quote
 from climate.cli.errors import CONFLICT, NOT_FOUND, Failure
 
 if TYPE_CHECKING:
-    from climate.cli.answers.availability import Series
-    from climate.cli.answers.hosts import Host
-    from climate.cli.answers.leases import HeldReservation, Lease
-    from climate.cli.answers.servers import ComputeService, Named, Server
     from climate.cli.connection.client import Client
+    from climate.cli.response_types.availability import Series
+    from climate.cli.response_types.hosts import Host
+    from climate.cli.response_types.leases import HeldReservation, Lease
+    from climate.cli.response_types.servers import ComputeService, Named, Server
 
 T = TypeVar("T", bound=Mapping[str, object])
 """A resource as the server answered it."""

@@ -23,9 +23,9 @@ from climate.client.reservations import Repeat, Reservation
 from climate.settings import environment
 
 if TYPE_CHECKING:
-    from climate.cli.answers import leases as lease_answers
-    from climate.cli.answers import servers as server_answers
     from climate.cli.connection.http_protocols import Sent
+    from climate.cli.response_types import leases as lease_answers
+    from climate.cli.response_types import servers as server_answers
 
 log = logging.getLogger("climate.client")
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from climate.cli.dates import read
 
 if TYPE_CHECKING:
-    from climate.cli.answers import availability, leases, servers
+    from climate.cli.response_types import availability, leases, servers
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,10 +36,10 @@ from climate.compute.network import reserved_floating_ips
 from climate.compute.nodes import health
 from climate.compute.placement.server_groups import AFFINITY, ANTI_AFFINITY
 from climate.compute.projects import flavors
-from climate.compute.reservations import lend_together as lending_together
+from climate.compute.reservations import batch_lend as lending_together
+from climate.compute.reservations import batch_take_back as taking_back
 from climate.compute.reservations import pools as lending
 from climate.compute.reservations import shared_capacity as granting
-from climate.compute.reservations import take_back_together as taking_back
 from climate.compute.reservations.shared_capacity import Grant
 from climate.compute.servers import actions, resize, volume_attachments
 from climate.compute.store.db_errors import DATABASE_ERRORS

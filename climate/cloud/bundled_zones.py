@@ -10,7 +10,7 @@ from climate.compute.context import Compute
 from climate.compute.errors import ComputeError
 from climate.compute.store.zones import child_zones
 from climate.compute.zones import registry
-from climate.compute.zones.client import ROLE_HEADER, ChildAnswer, ChildError, ChildRequest
+from climate.compute.zones.client_interface import ROLE_HEADER, ChildAnswer, ChildError, ChildRequest
 from climate.compute.zones.models import FROM_USER, ChildZone, ZoneChain
 from climate.database.connections import reading
 

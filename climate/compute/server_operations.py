@@ -17,7 +17,7 @@ from climate.compute.models.server import Server
 from climate.compute.network import floating_ips
 from climate.compute.servers import (
     actions,
-    faults,
+    fault_redaction,
     guest_conversion,
     properties,
 )
@@ -193,7 +193,7 @@ def console_output(compute: Compute, requester: Requester, lines: int | None) ->
     try:
         return compute.driver.console(guest_conversion.guest(compute, server), lines)
     except VirtError as error:
-        reason = faults.readable(server, str(error))
+        reason = fault_redaction.readable(server, str(error))
         raise VirtError(f"The console log of instance {server.id} cannot be read: {reason}") from None
 
 

@@ -16,7 +16,7 @@ from climate.compute.network.driver.registry import DriverCache
 from climate.compute.network.managers import vlan
 from climate.compute.network.models import VLAN
 from climate.compute.network.network_options import FEWEST, FIRST, NetworkOptions
-from climate.compute.network.render import validation
+from climate.compute.network.render import interface_names
 from climate.settings import SettingError, Settings
 
 T = TypeVar("T")
@@ -180,7 +180,7 @@ def _many(name: str, text: str) -> tuple[IPv4Address, ...]:
 
 def _device(text: str) -> str:
     try:
-        return validation.interface(text)
+        return interface_names.interface(text)
     except NetworkError as error:
         raise ValueError(str(error)) from None
 

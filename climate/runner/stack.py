@@ -18,8 +18,8 @@ from climate.embedded.account import libc
 from climate.embedded.home import Stores, locked, publish, publish_web, withdraw
 from climate.embedded.spawn import Program
 from climate.embedded.stores import START_SECONDS, Store, own_stores, urls
-from climate.runner.child import Child
 from climate.runner.console import Console
+from climate.runner.managed_process import Child
 from climate.runner.next_steps import in_a_browser, next_steps
 from climate.runner.procfile import RELEASE, ProcfileError, parse
 from climate.runner.reaper_pipe import Lifeline

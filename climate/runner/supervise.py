@@ -12,8 +12,8 @@ from functools import partial
 from typing import NoReturn
 
 from climate.embedded.spawn import Program
-from climate.runner.child import Child, RestartPolicy
 from climate.runner.console import Console, Lines
+from climate.runner.managed_process import Child, RestartPolicy
 from climate.runner.reaper_pipe import Lifeline
 
 

@@ -20,7 +20,7 @@ from climate.domain.status import EventKind, LeaseStatus
 from climate.store import locks
 from climate.store.journal import journal
 from climate.store.journal.journal import Entry
-from climate.store.leases import tampering
+from climate.store.leases import row_consistency
 from climate.store.tables.leases import SUBLET
 from climate.store.tables.limits_and_notices import limits
 
@@ -56,7 +56,9 @@ def store(conn: Connection, author: Caller, project_id: str, values: Mapping[Lim
     """Set limits of a project; None deletes one. Raise Tampered if the rows do not match the facts."""
     stream = limits_stream(project_id)
     known = journal.lock_stream(conn, stream)
-    tampering.refuse_values(f"the limits of {project_id or 'all projects'}", _own(conn, project_id), _folded(known))
+    row_consistency.refuse_values(
+        f"the limits of {project_id or 'all projects'}", _own(conn, project_id), _folded(known)
+    )
     details = {str(limit): value for limit, value in values.items()}
     journal.append(conn, author, stream, known, LimitsSet(now, project_id, details))
     write(conn, project_id, details, now)

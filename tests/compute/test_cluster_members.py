@@ -37,7 +37,7 @@ from climate.compute.models.server import (
 )
 from climate.compute.nodes import services
 from climate.compute.servers import actions as asking
-from climate.compute.servers import diagnostics, sync_states, unshelve
+from climate.compute.servers import cluster_member, sync_states, unshelve
 from climate.compute.servers.tasks import task_worker
 from climate.compute.virt import Guest, State
 from climate.compute.virt.guest_folders import MARK
@@ -234,9 +234,9 @@ def test_the_service_of_a_member_makes_config_drives_which_no_order_carries(pair
 def test_administrators_see_the_member(pair: Pair) -> None:
     for member in ("near", "far"):
         server = pair.here.look(booted(pair, member))
-        assert diagnostics.member_of(pair.here.compute, server) == member
-    assert diagnostics.member_of(pair.here.compute, replace(server, node="gpu-1")) is None
-    assert diagnostics.member_of(pair.here.compute, replace(server, node=None)) is None
+        assert cluster_member.member_of(pair.here.compute, server) == member
+    assert cluster_member.member_of(pair.here.compute, replace(server, node="gpu-1")) is None
+    assert cluster_member.member_of(pair.here.compute, replace(server, node=None)) is None
 
 
 def test_a_process_that_died_on_the_member_is_noticed(pair: Pair) -> None:

@@ -11,7 +11,7 @@ from climate.compute.models.server import ERROR
 from climate.compute.reservations import pools as lending
 from climate.compute.servers import actions
 from climate.compute.servers.tasks import task_worker
-from climate.compute.store.reservations import lease_pools
+from climate.compute.store.reservations import promised_pools
 from tests.compute.cloud_factory import Place
 from tests.lock_waits import await_blocked
 
@@ -180,7 +180,7 @@ def test_a_pool_that_two_promise_at_once_is_one(here: Place) -> None:
     engine, wanted = here.compute.engine, {"vcpus": "4"}
     with ThreadPoolExecutor(1) as pool:
         with engine.begin() as conn:
-            first = lease_pools.promise(conn, "r1", wanted)
+            first = promised_pools.promise(conn, "r1", wanted)
             second = pool.submit(lending.promise, here.compute, "r1", wanted)
             await_blocked(engine, second.done)
         assert second.result(60) == first

@@ -11,7 +11,7 @@ from climate.domain.audit_trail import AuditKind, change_stream
 from climate.domain.errors import Conflict
 from climate.domain.policy import ADMIN, Caller
 from climate.identity import projects_and_users as directory
-from climate.service.journal import audit_trail, check, rebuild
+from climate.service.journal import audit_trail, consistency_check, rebuild
 from climate.service.journal.audit_trail import AuditEntry, AuditQuery
 from tests.identity.identity_factory import Asker, Place
 
@@ -144,7 +144,7 @@ def test_a_change_that_is_refused_is_not_reported(here: Place) -> None:
 def test_the_journal_and_the_rows_agree_with_users_in_it(here: Place, admin: Asker) -> None:
     made(admin.ask("POST", f"{V3}/users", json={"user": {"name": "ada", "password": "open-sesame-1"}}))
     made(admin.ask("POST", f"{V3}/projects", json={"project": {"name": "lab"}}))
-    assert check.differences(here.climate) == []
+    assert consistency_check.differences(here.climate) == []
     rebuilt = rebuild.rebuild(here.climate)
     assert rebuilt.streams > 2
     assert rebuilt.left == ()
@@ -157,4 +157,6 @@ def test_a_change_that_is_lost_from_the_journal_is_reported(here: Place, admin: 
     with here.identity.engine.begin() as conn:
         conn.execute(text("SET LOCAL session_replication_role = replica"))
         conn.execute(text("DELETE FROM journal WHERE stream = :id AND version = 1"), {"id": stream})
-    assert [(one.stream, one.what) for one in check.differences(here.climate)] == [(stream, "versions are not 1..n")]
+    assert [(one.stream, one.what) for one in consistency_check.differences(here.climate)] == [
+        (stream, "versions are not 1..n")
+    ]

@@ -17,7 +17,7 @@ from climate.domain.hosts.pools import HostPlace, Pool
 from climate.domain.lease import Lease
 from climate.domain.status import EventKind
 from climate.power import OFF, ON, Target
-from climate.power.memory import Machine, MemoryDriver, Trouble
+from climate.power.simulated import Machine, MemoryDriver, Trouble
 from climate.service.events import event_dispatch, events
 from climate.service.host_operations import failures, maintenance
 from climate.service.power import power as power_service

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import rule
 
 from climate.cloud import CloudError
-from climate.power.memory import Trouble
+from climate.power.simulated import Trouble
 from climate.service.events import event_dispatch
 from tests.machine import host_invariants
 from tests.machine.deployment import ALL_ROUNDS, Site

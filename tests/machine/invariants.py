@@ -8,7 +8,7 @@ from sqlalchemy import Engine, text
 from climate.cloud import FREEPOOL
 from climate.domain.lease import Lease
 from climate.domain.status import CANCELLED, DONE, IN_PROGRESS, UNDONE, EventKind, HoldState, LeaseStatus
-from climate.service.journal import check
+from climate.service.journal import consistency_check
 from tests.machine.world import HOSTS, World
 
 OVERLAPS = """
@@ -55,7 +55,7 @@ def holds_are_confirmed_or_gone(world: World, known: Iterable[Lease]) -> None:
 
 def the_engine_is_sound(world: World, known: Iterable[Lease]) -> None:
     """1, 4, 5, 9: what the engine has written down agrees with itself."""
-    assert check.differences(world.climate) == []  # 1, 9
+    assert consistency_check.differences(world.climate) == []  # 1, 9
     assert count(world.engine, UNCLAIMED) == 0  # 5
     with world.engine.connect() as conn:
         assert {row.id: row.status for row in conn.execute(text(STATUSES))} == {

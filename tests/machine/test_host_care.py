@@ -22,7 +22,7 @@ from climate.domain.lease import Lease
 from climate.domain.status import IN_PROGRESS, UNDONE, EventKind, HoldState, LeaseStatus
 from climate.service.host_operations import cleaning, failures, maintenance, recycling
 from climate.service.hosts import reconcile
-from climate.service.journal import check
+from climate.service.journal import consistency_check
 from climate.service.leases import healing, host_replacement, leases
 from climate.service.leases.leases import LeaseRequest
 from climate.store.engine import connect
@@ -160,7 +160,7 @@ class Care(RuleBasedStateMachine):
     @invariant()
     def nothing_is_promised_twice(self) -> None:
         self._come_to_rest()
-        assert check.differences(self.climate) == []
+        assert consistency_check.differences(self.climate) == []
         with self.engine.connect() as conn:
             assert conn.scalar(text(OVERLAPS)) == 0
         known, open_windows = self.world.leases(), maintenance.listed(self.climate, ADMIN, WindowFilter())

@@ -36,7 +36,7 @@ from climate.domain.hosts.pools import Pool
 from climate.domain.lease import Lease
 from climate.domain.status import LeaseStatus
 from climate.service.events import event_dispatch, events
-from climate.service.journal import check
+from climate.service.journal import consistency_check
 from climate.service.leases import leases
 from climate.service.leases.leases import LeaseRequest
 from climate.service.leases.update import Changes, update
@@ -257,7 +257,7 @@ class Moves(RuleBasedStateMachine):
 
     @invariant()
     def rows_are_the_fold_of_the_facts(self) -> None:
-        assert check.differences(self.world.climate) == []
+        assert consistency_check.differences(self.world.climate) == []
 
     @invariant()
     def claims_sum_up(self) -> None:

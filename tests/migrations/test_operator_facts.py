@@ -15,7 +15,7 @@ from climate.domain.limits import Limit
 from climate.service.admission import limits
 from climate.service.host_operations import maintenance, pools
 from climate.service.hosts import inventory, reservable
-from climate.service.journal import check
+from climate.service.journal import consistency_check
 from climate.service.journal.rebuild import Rebuilt, rebuild
 from climate.store.engine import connect
 from climate.store.hosts.maintenance import Window, WindowFilter, WindowState
@@ -85,7 +85,7 @@ def history(climate: Climate, window: Window) -> list[Entry]:
 def test_they_are_facts_of_the_migration(old: str) -> None:
     engine = connect(old, pool_size=2)
     climate = Climate(engine, FakeCloud(), {})
-    assert check.differences(climate) == []
+    assert consistency_check.differences(climate) == []
     windows = maintenance.listed(climate, ADMIN, WindowFilter(states=tuple(WindowState)))
     told = {str(one.state): [entry.actor["user_id"] for entry in history(climate, one)] for one in windows}
     both = ["admin", "climate:migration"]
@@ -100,5 +100,5 @@ def test_they_are_facts_of_the_migration(old: str) -> None:
     assert kinds == ["HostEnrolled", "HostDescribed", "HostPowerSet", "HostDescribed"]
     assert rebuild(climate) == Rebuilt(streams=8, mended=0)
     assert pools.get(climate, ADMIN, Pool.RESERVATION).own == {"target", "on_end"}
-    assert check.differences(climate) == []
+    assert consistency_check.differences(climate) == []
     engine.dispose()

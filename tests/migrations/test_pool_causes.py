@@ -10,7 +10,7 @@ from sqlalchemy import text
 from climate.cloud.fake import FakeCloud
 from climate.context import Climate
 from climate.database import schema_upgrade
-from climate.service.journal import check
+from climate.service.journal import consistency_check
 from climate.store.engine import connect
 from climate.store.hosts import pool_membership
 
@@ -61,5 +61,5 @@ def test_rows_get_the_causes_that_their_facts_get(old: str) -> None:
     with engine.connect() as conn:
         causes = {place.name: str(place.cause) for place in pool_membership.listed(conn)}
     assert causes == {"h1": "declared_well", "h2": "not_cleaned", "h3": "maintenance_window", "h4": "", "h5": ""}
-    assert check.differences(climate) == []
+    assert consistency_check.differences(climate) == []
     engine.dispose()

@@ -12,8 +12,8 @@ import pytest
 
 from climate.power import ON, PowerDriver, Target
 from climate.power.ipmi import IpmiDriver
-from climate.power.memory import MemoryDriver, Trouble
 from climate.power.redfish import RedfishDriver
+from climate.power.simulated import MemoryDriver, Trouble
 from tests.power import bmc, emulator
 
 SHORT = 0.4

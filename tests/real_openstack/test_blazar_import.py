@@ -14,8 +14,8 @@ from climate.plugin import ResourcePlugin
 from climate.service.blazar_import.importer import run_import
 from climate.service.blazar_import.records import BlazarData, BlazarLease
 from climate.service.hosts import reconcile
-from climate.service.journal import check
-from climate.service.leases import lease_pools, leases
+from climate.service.journal import consistency_check
+from climate.service.leases import leases, reservation_aggregates
 from climate.service.leases.leases import Listing
 from climate.settings import Settings
 from tests.conftest import ADMIN, Clock
@@ -78,7 +78,7 @@ def test_leases_with_servers_go_on_in_place_of_blazar(people: People, empty: Cli
     report = run_import(empty, data)
     assert (report.refusals, report.hosts, report.leases, report.allocations) == ((), 2, 2, 2)
     assert reconcile.correct(empty) == 0
-    lease_pools.reconcile(empty)
+    reservation_aggregates.reconcile(empty)
     assert pools(people) == before
     assert people.look(mine.id).status == ACTIVE
     assert people.boot(OWNER, NOW).hypervisor_hostname == "h1"
@@ -97,4 +97,4 @@ def test_leases_with_servers_go_on_in_place_of_blazar(people: People, empty: Cli
     assert people.look(theirs.id).status == ACTIVE
     assert people.boot(OWNER, NEXT).hypervisor_hostname == "h2"
     assert people.boot(STRANGER, NEXT) is None
-    assert check.differences(empty) == []
+    assert consistency_check.differences(empty) == []

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from climate.embedded.spawn import Program
-from climate.runner.child import Child, RestartPolicy
 from climate.runner.console import Console, Lines
+from climate.runner.managed_process import Child, RestartPolicy
 
 PATIENCE = RestartPolicy(short=3, deaths=4, first_deaths=2, window=60, pause=1, longest=3)
 

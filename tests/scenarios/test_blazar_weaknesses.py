@@ -9,7 +9,7 @@ from climate.cloud.fake import FakeCloud
 from climate.context import Climate
 from climate.domain.errors import Conflict, NotEnoughHosts
 from climate.domain.status import ERROR, LeaseStatus, ReservationStatus
-from climate.service.journal import check
+from climate.service.journal import consistency_check
 from climate.service.leases import update
 from climate.service.leases.update import Changes
 from tests.conftest import MEMBER, Clock
@@ -54,7 +54,7 @@ def test_w12_a_lease_whose_start_failed_is_terminated_at_its_end(
     assert event(climate, lease, START).status is ERROR, "what went wrong is still to be read"
     (number,) = held(lease)
     assert (pool_of(climate, number), in_cloud(cloud, number)) == ("reservation", "freepool")
-    assert check.differences(climate) == []
+    assert consistency_check.differences(climate) == []
 
 
 def test_w15_as_many_hosts_as_are_free_up_to_max(climate: Climate, clock: Clock) -> None:

@@ -18,7 +18,7 @@ from climate.domain.status import LeaseStatus
 from climate.plugin import ResourceRequest
 from climate.service.events import event_dispatch
 from climate.service.hosts import inventory
-from climate.service.journal import check
+from climate.service.journal import consistency_check
 from climate.service.journal.rebuild import rebuild
 from climate.service.leases import healing, leases, update
 from climate.service.leases.update import Changes
@@ -83,7 +83,7 @@ def test_from_start_to_end(climate: Climate, clock: Clock, cloud: FakeCloud) -> 
     assert get(climate, lease).status is LeaseStatus.TERMINATED
     assert (list(cloud.servers_on("h5")), cloud.granted) == ([], {})
     assert cloud.doubled() == []
-    assert check.differences(climate) == []
+    assert consistency_check.differences(climate) == []
 
 
 def test_the_end_waits_until_the_servers_are_gone(climate: Climate, clock: Clock, cloud: FakeCloud) -> None:
@@ -224,7 +224,7 @@ def test_two_reservations_on_a_host_that_fails_both_get_another(
     }
     assert [r.resources_changed for r in healed.reservations] == [True, True]
     assert overruns(climate) == []
-    assert check.differences(climate) == []
+    assert consistency_check.differences(climate) == []
 
 
 def test_hosts_that_it_shares_can_be_avoided(climate: Climate, clock: Clock) -> None:
@@ -291,7 +291,7 @@ class TestFlavors:
         assert (granted.vcpus, granted.memory_mb, granted.disk_gb) == (2, 256, 0)
         assert granted.extra_specs == {"hw:mem_page_size": "large"}
         assert granted.group_id is None
-        assert check.differences(climate) == []
+        assert consistency_check.differences(climate) == []
 
     def test_each_slot_counts_beside_those_of_other_kinds(
         self, climate: Climate, clock: Clock, cloud: FakeCloud
@@ -339,7 +339,7 @@ def test_it_can_be_recreated_from_the_journal(climate: Climate, clock: Clock, cl
     before = get(climate, lease)
     rebuild(climate)
     assert get(climate, lease) == before
-    assert check.differences(climate) == []
+    assert consistency_check.differences(climate) == []
 
 
 def test_its_lease_can_be_deleted_at_any_time(climate: Climate, clock: Clock, cloud: FakeCloud) -> None:

@@ -18,7 +18,7 @@ from climate.domain.errors import NotEnoughHosts
 from climate.domain.lease import Lease
 from climate.domain.period import Period
 from climate.service.hosts import inventory
-from climate.service.journal import check
+from climate.service.journal import consistency_check
 from climate.service.leases import leases, update
 from climate.service.leases.leases import LeaseRequest
 from climate.service.leases.update import Changes
@@ -149,4 +149,4 @@ def test_nothing_beyond_and_nothing_refused_without_need(
     for step in found:
         play.do(step)
         assert overruns(small) == []
-    assert check.differences(small) == []
+    assert consistency_check.differences(small) == []

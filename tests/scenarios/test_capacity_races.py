@@ -8,7 +8,7 @@ from sqlalchemy import Engine
 from climate.context import Climate
 from climate.domain.errors import NotEnoughHosts
 from climate.domain.lease import Lease
-from climate.service.journal import check
+from climate.service.journal import consistency_check
 from climate.service.leases import leases, update
 from climate.service.leases.update import Changes
 from tests.conftest import MEMBER, Clock
@@ -33,7 +33,7 @@ def test_the_last_slots(climate: Climate, clock: Clock, clashes: list[str]) -> N
     assert kinds_of(results) == {Lease, NotEnoughHosts}
     assert overruns(climate) == []
     assert clashes == []
-    assert check.differences(climate) == []
+    assert consistency_check.differences(climate) == []
 
 
 @pytest.mark.parametrize(("amount", "affinity"), [(3, None), (5, None), (2, True), (4, False)])
@@ -55,7 +55,7 @@ def test_whole_hosts_and_slots(climate: Climate, clock: Clock, clashes: list[str
     assert kinds_of(results) <= {Lease, NotEnoughHosts}
     assert overruns(climate) == []
     assert clashes == []
-    assert check.differences(climate) == []
+    assert consistency_check.differences(climate) == []
 
 
 def test_growing_and_prolonging_against_booking(climate: Climate, clock: Clock) -> None:
@@ -72,7 +72,7 @@ def test_growing_and_prolonging_against_booking(climate: Climate, clock: Clock) 
     ]
     assert kinds_of(at_once(*acts)) <= {Lease, NotEnoughHosts}
     assert overruns(climate) == []
-    assert check.differences(climate) == []
+    assert consistency_check.differences(climate) == []
 
 
 def test_what_is_given_up_is_booked_again_without_end(climate: Climate, clock: Clock) -> None:

@@ -11,7 +11,7 @@ from climate.context import Climate
 from climate.domain.errors import Conflict, NotEnoughAddresses, NotEnoughHosts, NotFound
 from climate.domain.lease import Lease
 from climate.service import floating_ips
-from climate.service.journal import check
+from climate.service.journal import consistency_check
 from climate.service.leases import leases, update
 from climate.service.leases.update import Changes
 from tests.conftest import ADMIN, MEMBER, Clock
@@ -58,7 +58,7 @@ def test_more_writers_than_addresses(climate: Climate, clock: Clock, clashes: li
     assert len([one for one in results if isinstance(one, Lease)]) == 3
     assert kinds_of(results) == {Lease, NotEnoughAddresses}
     assert (promised_twice(climate), clashes) == ([], [])
-    assert check.differences(climate) == []
+    assert consistency_check.differences(climate) == []
 
 
 def test_hosts_and_addresses_in_any_order(climate: Climate, clock: Clock, clashes: list[str]) -> None:

@@ -6,7 +6,7 @@ from climate.cloud.fake import FakeCloud
 from climate.context import Climate
 from climate.domain.status import LeaseStatus
 from climate.service.events import event_dispatch, events
-from climate.service.journal import check
+from climate.service.journal import consistency_check
 from climate.service.leases import leases
 from climate.service.leases.leases import LeaseRequest
 from tests.conftest import MEMBER, Clock
@@ -45,4 +45,4 @@ def test_hosts_are_allocated_on_time_and_come_back(climate: Climate, clock: Cloc
     assert isinstance(climate.cloud, FakeCloud)
     assert set(climate.cloud.pools()) == {"freepool"}
     assert len(climate.cloud.pools()["freepool"]) == 8
-    assert check.differences(climate) == []
+    assert consistency_check.differences(climate) == []

@@ -10,7 +10,7 @@ from climate.domain.errors import NotEnoughHosts
 from climate.domain.lease import Lease
 from climate.domain.planning.preemption_facts import HostPreempted, PreemptionPlanned
 from climate.domain.status import HoldState
-from climate.service.journal import check
+from climate.service.journal import consistency_check
 from climate.service.leases import leases, update
 from climate.service.leases.update import Changes
 from climate.service.preemption import round as preemption
@@ -47,7 +47,7 @@ def test_each_loses_exactly_what_is_taken(climate: Climate, clock: Clock, clashe
     assert kinds_of(results) == {Lease, NotEnoughHosts}
     assert sorted(pair for lease in spares for pair in losses(climate, lease)) == taken_by(*takers)
     assert nothing_is_promised_twice(climate)
-    assert check.differences(climate) == []
+    assert consistency_check.differences(climate) == []
     assert clashes == []
 
 
@@ -77,7 +77,7 @@ def test_bookings_updates_rounds_and_deletions(climate: Climate, clock: Clock, c
     assert {type(one) for one in at_once(*acts)} <= {type(None), list, Lease}
     assert len(held(get(climate, grower))) == ALL - 1, "an ordinary lease has fewer hosts for a preemptible one"
     assert nothing_is_promised_twice(climate)
-    assert check.differences(climate) == []
+    assert consistency_check.differences(climate) == []
     assert clashes == []
 
 
@@ -105,4 +105,4 @@ def test_all_comes_to_rest(climate: Climate, clock: Clock) -> None:
     assert {lease.hold_state for lease in ended} == {HoldState.RELEASED}
     started = [lease for lease in ended if lease.name == "ordinary"]
     assert [lease.event(kind).outcome for lease in started for kind in ("start_lease",)] == ["OK"] * ALL
-    assert check.differences(climate) == []
+    assert consistency_check.differences(climate) == []

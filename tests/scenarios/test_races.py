@@ -19,7 +19,7 @@ from climate.domain.lease import Lease
 from climate.domain.status import HoldState
 from climate.service.events import event_dispatch, events
 from climate.service.hosts import inventory
-from climate.service.journal import check
+from climate.service.journal import consistency_check
 from climate.service.leases import broken_leases, leases, update
 from climate.service.leases.leases import LeaseRequest
 from climate.service.leases.update import Changes
@@ -108,7 +108,7 @@ def test_what_is_given_up_is_booked_again_without_end(climate: Climate, clock: C
     results = at_once(*[lambda wanted=wanted: churn(wanted) for wanted in (1, 2, 3, 4, 5, 8)])
     assert {kind for seen in results for kind in seen} <= {Lease, NotEnoughHosts}, results
     assert make(climate, clock, hosts_wanted(8))
-    assert check.differences(climate) == []
+    assert consistency_check.differences(climate) == []
 
 
 def test_prolonging_against_booking(climate: Climate, clock: Clock) -> None:
@@ -118,7 +118,7 @@ def test_prolonging_against_booking(climate: Climate, clock: Clock) -> None:
     results = at_once(*longer, *[lambda: make(climate, clock, hosts_wanted(3), start=2, hours=1)] * 4)
     assert kinds_of(results) <= {Lease, NotEnoughHosts}
     assert nothing_is_promised_twice(climate)
-    assert check.differences(climate) == []
+    assert consistency_check.differences(climate) == []
 
 
 def test_pollers_share_the_work(climate: Climate, clock: Clock) -> None:
@@ -135,7 +135,7 @@ def test_pollers_share_the_work(climate: Climate, clock: Clock) -> None:
     assert sum(results) == len(made)
     sent = at_once(*[lambda: event_dispatch.to_send(climate)] * 4)
     assert sorted(m.event_id for part in sent for m in part) == sorted(lease.event(START).id for lease in made)
-    assert check.differences(climate) == []
+    assert consistency_check.differences(climate) == []
 
 
 def test_an_event_is_not_claimed_beside_a_rival_that_is_about_to_commit(
@@ -163,7 +163,7 @@ def test_an_event_is_not_claimed_beside_a_rival_that_is_about_to_commit(
         go_on.set()
         rival.join()
         event.remove(engine, "commit", stop)
-    assert check.differences(climate) == []
+    assert consistency_check.differences(climate) == []
 
 
 def test_what_a_rival_claims_between_look_and_lock_is_not_set_aside(
@@ -189,7 +189,7 @@ def test_what_a_rival_claims_between_look_and_lock_is_not_set_aside(
     assert broken_leases.listed(climate) == []
     assert (own, rivals) == (3, [1])
     assert len({message.event_id for message in event_dispatch.to_send(climate)}) == len(made)
-    assert check.differences(climate) == []
+    assert consistency_check.differences(climate) == []
 
 
 def test_a_message_for_many_workers_is_run_by_one(climate: Climate, clock: Clock) -> None:
@@ -213,7 +213,7 @@ def test_an_edit_against_the_claim(climate: Climate, clock: Clock, turn: int) ->
     claimed, edited = at_once(*(acts if turn % 2 else acts[::-1]))[:: 1 if turn % 2 else -1]
     assert claimed in (0, 1)
     assert isinstance(edited, Lease), "no worker has begun"
-    assert check.differences(climate) == []
+    assert consistency_check.differences(climate) == []
     run_due(climate)
     assert get(climate, lease).period.end == end
 
@@ -226,7 +226,7 @@ def test_a_deletion_against_the_claim(climate: Climate, clock: Clock) -> None:
     assert claimed in (0, 1)
     assert isinstance(deleted, Lease)
     assert deleted.gone, "no worker has begun"
-    assert check.differences(climate) == []
+    assert consistency_check.differences(climate) == []
 
 
 def test_the_same_key_at_once_makes_one_lease(climate: Climate, clock: Clock) -> None:

@@ -14,7 +14,7 @@ from climate.context import Climate
 from climate.domain.errors import NotEnoughHosts
 from climate.service.events import event_dispatch, events
 from climate.service.hosts import inventory
-from climate.service.leases import lease_pools, leases
+from climate.service.leases import leases, reservation_aggregates
 from climate.service.leases.leases import LeaseRequest
 from climate.store.leases.leases import Listing
 from tests.api.compute.api_clients import World, world
@@ -74,7 +74,7 @@ def test_creating_over_the_bundled_cloud_takes_three_statements_and_one_commit(t
     assert (len(seen), len(commits)) == (3, 1), seen
     (made,) = lease.reservations
     assert made.aggregate_id == there.climate.cloud.lease_pools()[str(made.id)].id
-    assert lease_pools.reconcile(there.climate) == 0
+    assert reservation_aggregates.reconcile(there.climate) == 0
     assert leases.get(there.climate, MEMBER, lease.id) == lease
 
 

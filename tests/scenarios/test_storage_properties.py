@@ -19,7 +19,7 @@ from climate.domain.lease import Lease
 from climate.domain.period import Period
 from climate.domain.status import LeaseStatus
 from climate.service import kept_volumes, storage_pools
-from climate.service.journal import check as replay
+from climate.service.journal import consistency_check as replay
 from climate.service.leases import leases, update
 from climate.service.leases.update import Changes
 from tests.campaign import length

@@ -8,7 +8,7 @@ from climate.context import Climate
 from climate.domain.errors import Conflict, NotEnoughHosts, NotEnoughStorage
 from climate.domain.lease import Lease
 from climate.service import storage_pools
-from climate.service.journal import check
+from climate.service.journal import consistency_check
 from tests.conftest import ADMIN, Clock
 from tests.scenarios.test_races import at_once, kinds_of
 from tests.service.capacity_factory import all_leases
@@ -25,7 +25,7 @@ def test_more_writers_than_there_is_room_for(climate: Climate, clock: Clock) -> 
         assert kinds_of(results) == {Lease, NotEnoughStorage}
         assert len([one for one in results if isinstance(one, Lease)]) == 3
     assert overruns(climate, all_leases(climate)) == []
-    assert check.differences(climate) == []
+    assert consistency_check.differences(climate) == []
 
 
 def test_hosts_and_storage_in_any_order(climate: Climate, clock: Clock, engine: Engine) -> None:

@@ -14,7 +14,7 @@ from climate.context import Climate
 from climate.domain.errors import ClimateError
 from climate.domain.lease import Lease
 from climate.service.events import event_dispatch, events
-from climate.service.journal import check as replay
+from climate.service.journal import consistency_check as replay
 from climate.service.lease_tree import leases as tree_leases
 from climate.service.leases import leases
 from climate.service.leases.leases import LeaseRequest

@@ -11,7 +11,7 @@ from climate.cloud.fake import FakeCloud
 from climate.context import Climate
 from climate.domain.hosts.pools import HostPlace
 from climate.power import OFF, ON, Target
-from climate.power.memory import MemoryDriver, Trouble
+from climate.power.simulated import MemoryDriver, Trouble
 from climate.service.power import power, power_saving
 from climate.service.power.power import Wiring
 from climate.store.hosts import pool_membership

@@ -19,7 +19,7 @@ from climate.domain.status import LeaseStatus
 from climate.service import floating_ips
 from climate.service.admission import limits
 from climate.service.events import event_dispatch
-from climate.service.journal import check
+from climate.service.journal import consistency_check
 from climate.service.journal.rebuild import rebuild
 from climate.service.leases import leases, update
 from climate.service.leases.update import Changes
@@ -65,7 +65,7 @@ def test_from_the_promise_to_the_end(climate: Climate, clock: Clock, cloud: Fake
     assert cloud.addresses == {}
     assert get(climate, lease).status is LeaseStatus.TERMINATED
     assert cloud.doubled() == []
-    assert check.differences(climate) == []
+    assert consistency_check.differences(climate) == []
 
 
 def test_a_lease_of_hosts_and_addresses(climate: Climate, clock: Clock, cloud: FakeCloud) -> None:
@@ -78,7 +78,7 @@ def test_a_lease_of_hosts_and_addresses(climate: Climate, clock: Clock, cloud: F
     leases.delete(climate, MEMBER, lease.id)
     run_due(climate)
     assert cloud.addresses == {}
-    assert check.differences(climate) == []
+    assert consistency_check.differences(climate) == []
 
 
 def test_required_addresses_are_among_them(climate: Climate, clock: Clock) -> None:
@@ -118,7 +118,7 @@ def test_a_terminated_lease_keeps_no_address_from_being_removed(climate: Climate
     again = registered(climate, 1)[0]
     assert again.number != known.number
     assert allocated(make(climate, clock, addresses_wanted(1))) == [spelled(10)]
-    assert check.differences(climate) == []
+    assert consistency_check.differences(climate) == []
 
 
 def test_a_lease_that_is_not_started_may_want_fewer_or_more(climate: Climate, clock: Clock) -> None:
@@ -128,7 +128,7 @@ def test_a_lease_that_is_not_started_may_want_fewer_or_more(climate: Climate, cl
     assert allocated(grow(climate, lease, amount=1)) == [spelled(12)]
     with pytest.raises(NotEnoughAddresses):
         grow(climate, lease, amount=4)
-    assert check.differences(climate) == []
+    assert consistency_check.differences(climate) == []
 
 
 def test_what_cannot_be_changed(climate: Climate, clock: Clock) -> None:
@@ -157,7 +157,7 @@ def test_an_active_lease_may_only_grow(climate: Climate, clock: Clock, cloud: Fa
     run_due(climate)
     assert set(cloud.addresses) == {spelled(10), spelled(11), spelled(12)}
     assert cloud.doubled() == []
-    assert check.differences(climate) == []
+    assert consistency_check.differences(climate) == []
 
 
 def test_an_active_lease_is_prolonged_with_its_own_addresses_or_not_at_all(climate: Climate, clock: Clock) -> None:
@@ -181,7 +181,7 @@ def test_new_dates_are_checked_anew_and_may_bring_other_addresses(climate: Clima
     assert allocated(update.update(climate, MEMBER, lease.id, moved)) == [spelled(11)]
     with pytest.raises(NotEnoughAddresses):
         make(climate, clock, addresses_wanted(1), start=5, hours=1)
-    assert check.differences(climate) == []
+    assert consistency_check.differences(climate) == []
 
 
 def test_a_grace_period_keeps_the_addresses(climate: Climate, clock: Clock, cloud: FakeCloud) -> None:
@@ -282,10 +282,10 @@ def test_the_journal_tells_it_all(climate: Climate, clock: Clock, engine: Engine
     ):
         with engine.begin() as conn:
             assert conn.execute(text(damage)).rowcount
-        found = check.differences(climate)
+        found = consistency_check.differences(climate)
         assert {one.table for one in found} == {"floating_allocations"}
         assert rebuild(climate).left == ()
-        assert check.differences(climate) == []
+        assert consistency_check.differences(climate) == []
         assert {**rows(engine), "floating": addresses_held(engine)} == before
 
 
@@ -353,7 +353,7 @@ def test_a_late_worker_lends_nothing_any_more(climate: Climate, clock: Clock, cl
     run_due(climate)
     assert stalled == ["lend_address"]
     assert cloud.addresses == {}
-    assert check.differences(climate) == []
+    assert consistency_check.differences(climate) == []
 
 
 def test_what_is_given_up_is_free_at_once(climate: Climate, clock: Clock) -> None:
@@ -364,7 +364,7 @@ def test_what_is_given_up_is_free_at_once(climate: Climate, clock: Clock) -> Non
         leases.delete(climate, MEMBER, lease.id)
         run_due(climate)
     assert allocated(make(climate, clock, addresses_wanted(1), start=0, hours=2)) == [spelled(10)]
-    assert check.differences(climate) == []
+    assert consistency_check.differences(climate) == []
 
 
 def test_what_is_not_registered_any_more_is_not_chosen(climate: Climate, clock: Clock) -> None:
@@ -382,7 +382,7 @@ def test_reservations_that_move_together_take_different_addresses(climate: Clima
     assert allocated(lease) == [spelled(10), spelled(11)]
     moved = Changes(start=clock.time + timedelta(hours=5), end=clock.time + timedelta(hours=6))
     assert allocated(update.update(climate, MEMBER, lease.id, moved)) == [spelled(12), spelled(13)]
-    assert check.differences(climate) == []
+    assert consistency_check.differences(climate) == []
 
 
 def test_facts_that_do_not_speak_of_addresses_leave_them(climate: Climate, clock: Clock) -> None:

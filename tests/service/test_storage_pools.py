@@ -15,7 +15,7 @@ from climate.domain.limits import Limit
 from climate.domain.status import LeaseStatus
 from climate.service import kept_volumes, storage_pools
 from climate.service.admission import limits
-from climate.service.journal import check
+from climate.service.journal import consistency_check
 from climate.service.journal.rebuild import rebuild
 from climate.service.leases import leases, update
 from climate.service.leases.update import Changes
@@ -48,7 +48,7 @@ def test_from_the_promise_to_the_end(climate: Climate, clock: Clock, cloud: Fake
     assert sizes(cloud) == []
     assert get(climate, lease).status is LeaseStatus.TERMINATED
     assert cloud.doubled() == []
-    assert check.differences(climate) == []
+    assert consistency_check.differences(climate) == []
 
 
 def test_a_pool_is_shared_and_never_promised_beyond_its_size(climate: Climate, clock: Clock) -> None:
@@ -123,14 +123,14 @@ def test_it_grows_while_it_is_active_and_never_shrinks(climate: Climate, clock: 
         change(climate, lease, storage_class="tape")
     with pytest.raises(NotEnoughStorage, match="cannot move"):
         change(climate, lease, size_gb=120)
-    assert check.differences(climate) == []
+    assert consistency_check.differences(climate) == []
 
 
 def test_before_the_start_everything_but_the_class_may_change(climate: Climate, clock: Clock) -> None:
     fast = pool(climate, 100)
     lease = make(climate, clock, storage_wanted(40))
     assert amounts(change(climate, lease, size_gb=10, volumes=5, on_end="keep")) == {fast.number: 10}
-    assert check.differences(climate) == []
+    assert consistency_check.differences(climate) == []
 
 
 def test_kept_volumes_count_until_they_are_deleted(climate: Climate, clock: Clock, cloud: FakeCloud) -> None:
@@ -154,9 +154,9 @@ def test_kept_volumes_count_until_they_are_deleted(climate: Climate, clock: Cloc
     cloud.made_volumes.clear()
     assert kept_volumes.release(climate) == 1
     make(climate, clock, storage_wanted(30), start=1000)
-    assert check.differences(climate) == []
+    assert consistency_check.differences(climate) == []
     rebuild(climate)
-    assert check.differences(climate) == []
+    assert consistency_check.differences(climate) == []
 
 
 def test_a_tampered_lease_keeps_no_other_from_giving_back_what_was_kept(

@@ -10,7 +10,7 @@ from benchmarks.blazar_import import differing, generate
 from climate.context import Climate
 from climate.domain.status import LeaseStatus
 from climate.service.blazar_import import importer, source
-from climate.service.journal import check
+from climate.service.journal import consistency_check
 from climate.service.leases import leases
 from climate.store.leases.leases import Listing
 from tests.conftest import ADMIN, Clock
@@ -38,7 +38,7 @@ def test_every_allocation_is_the_same(climate: Climate, make_database: Databases
     assert (report.refusals, report.hosts, report.leases) == ((), 200, 2_000)
     assert statements < 60, "a constant number for each portion of leases"
     assert differing(here, data) == set()
-    assert check.differences(here) == []
+    assert consistency_check.differences(here) == []
     found = leases.listed(here, ADMIN, Listing(ends_after=clock.time, starts_before=clock.time + timedelta(hours=1)))
     active = {str(lease.id) for lease in found if lease.status is LeaseStatus.ACTIVE}
     assert active == {lease.id for lease in data.leases if lease.status == "ACTIVE"} != set()

@@ -9,7 +9,7 @@ from api.audited import audited
 from api.body import read_object
 from api.compute import validation
 from api.compute.blueprint import compute_blueprint
-from api.compute.cells import lists
+from api.compute.cells import unreachable_cells
 from api.compute.microversion import since
 from api.compute.nodes import service_bodies
 from api.request_context import compute, deployment
@@ -40,7 +40,7 @@ def listing() -> Body:
     network_hosts = [str(one["host"]) for one in agents_and_ip_availability.services(compute())]
     views += [{"host_name": host, "service": "network", "zone": INTERNAL} for host in network_hosts]
     hosts = [host for host in views if zone in (None, "", host["zone"])]
-    return {"hosts": hosts} | lists.unreachable(known.missing)
+    return {"hosts": hosts} | unreachable_cells.unreachable(known.missing)
 
 
 @blueprint.get("/os-hosts/<name>")
@@ -108,7 +108,7 @@ def _may_administer() -> None:
 
 
 def _service(name: str) -> Service:
-    lists.check_is_here(name)
+    unreachable_cells.check_is_here(name)
     known = services.listed(compute(), name)
     if not known:
         raise NotFound(f"Compute host {name[:80]} could not be found.")

@@ -6,7 +6,7 @@ from flask import request
 
 from api.compute import validation
 from api.compute.blueprint import compute_blueprint
-from api.compute.cells import lists
+from api.compute.cells import unreachable_cells
 from api.compute.microversion import since
 from api.paging import cut, next_links, page
 from api.request_context import compute, here
@@ -43,7 +43,7 @@ def statistics() -> Body:
     numbers = [_numbers(node) for node in known.items]
     keys = numbers[0] if numbers else ()
     sums = {"count": len(numbers)} | {key: sum(each[key] for each in numbers) for key in keys}
-    return {"hypervisor_statistics": sums} | lists.unreachable(known.missing)
+    return {"hypervisor_statistics": sums} | unreachable_cells.unreachable(known.missing)
 
 
 @blueprint.get("/os-hypervisors/<node_id>")
@@ -104,7 +104,7 @@ def _listed() -> tuple[list[Node], Body]:
     wanted = page()
     shown, more = cut(nodes, wanted, _id)
     links = {"hypervisors_links": next_links(here(), _id(shown[-1]), wanted)} if more else {}
-    return shown, links | lists.unreachable(known.missing)
+    return shown, links | unreachable_cells.unreachable(known.missing)
 
 
 def _find(node_id: str) -> Node:
@@ -113,7 +113,7 @@ def _find(node_id: str) -> Node:
     for node in known.items:
         if node_id == _id(node):
             return node
-    lists.check_is_known(known.missing, node_id)
+    unreachable_cells.check_is_known(known.missing, node_id)
     raise NotFound(f"Hypervisor with ID '{node_id[:80]}' could not be found.")
 
 

@@ -9,7 +9,7 @@ from api.audited import audited
 from api.body import read_object
 from api.compute import validation
 from api.compute.blueprint import compute_blueprint
-from api.compute.cells import lists
+from api.compute.cells import unreachable_cells
 from api.compute.microversion import since
 from api.compute.nodes import service_bodies
 from api.request_context import compute, deployment
@@ -42,7 +42,7 @@ def listing() -> Body:
     if request.args.get("binary", BINARY) != BINARY:
         return {"services": []}
     known = inventory.services_of(compute(), request.args.get("host") or None)
-    return {"services": [_view(service) for service in known.items]} | lists.unreachable(known.missing)
+    return {"services": [_view(service) for service in known.items]} | unreachable_cells.unreachable(known.missing)
 
 
 @blueprint.put("/os-services/<service_id>")
@@ -79,7 +79,7 @@ def _by_form(form: str, body: Body) -> Body:
 
 
 def _of_host(host: str, binary: str) -> Service:
-    lists.check_is_here(host)
+    unreachable_cells.check_is_here(host)
     known = services.listed(compute(), host) if binary == BINARY else []
     if not known:
         raise NotFound(f"Could not find binary {binary[:80]} on host {host[:80]}.")
@@ -88,7 +88,7 @@ def _of_host(host: str, binary: str) -> Service:
 
 def _find(service_id: str) -> Service:
     """Return a service by its UUID, or before 2.53 by its number."""
-    lists.check_is_here(service_id)
+    unreachable_cells.check_is_here(service_id)
     if since(53):
         service_id = _uuid(service_id)
     for service in services.listed(compute()):

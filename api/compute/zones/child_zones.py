@@ -14,7 +14,7 @@ from api.paging import MOST
 from api.request_context import climate, compute
 from climate.compute.errors import NotFound
 from climate.compute.zones import registry
-from climate.compute.zones.client import ID_HEADER
+from climate.compute.zones.client_interface import ID_HEADER
 from climate.compute.zones.models import ChildZone
 from climate.domain.errors import InvalidInput
 from climate.service.lease_tree import zone_removal

@@ -10,10 +10,10 @@ from api import errors
 from api.body import read_object
 from api.compute import validation
 from api.compute.microversion import HEADERS, written
-from api.compute.zones import urls, zone_chain
+from api.compute.zones import link_rewriting, zone_chain
 from api.request_context import compute
 from climate.compute.zones import routing
-from climate.compute.zones.client import ROLE_HEADER, ChildAnswer, ChildRequest
+from climate.compute.zones.client_interface import ROLE_HEADER, ChildAnswer, ChildRequest
 
 SERVERS = "/compute/v2.1/servers/"
 NOT_FOUND = 404
@@ -92,9 +92,9 @@ def headers() -> dict[str, str]:
 
 def passed_on(answer: ChildAnswer) -> Response:
     """Return a child's answer with its status, and with links to this zone."""
-    response = Response() if answer.body is None else jsonify(urls.rewrite_links(answer.body))
+    response = Response() if answer.body is None else jsonify(link_rewriting.rewrite_links(answer.body))
     response.status_code = answer.status
-    if location := urls.url(answer.headers.get("location", "")):
+    if location := link_rewriting.url(answer.headers.get("location", "")):
         response.headers["Location"] = location
     return response
 

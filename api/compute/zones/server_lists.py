@@ -5,11 +5,11 @@ from typing import Any
 from flask import request
 
 from api.compute import validation
-from api.compute.zones import routing, urls, zone_chain
+from api.compute.zones import link_rewriting, routing, zone_chain
 from api.paging import Page, next_links, unknown_marker
 from api.request_context import caller, compute, here
 from climate.compute.zones import listing
-from climate.compute.zones.client import ChildRequest
+from climate.compute.zones.client_interface import ChildRequest
 from climate.compute.zones.listing import ChildServers, ServerFilter
 
 Body = dict[str, Any]
@@ -35,7 +35,7 @@ def joined(local: list[Body], links: Body, page: Page, *, is_local_marker: bool)
     if page.marker is not None and not is_local_marker:
         below = _after(below, page.marker)
     room = page.limit - len(local)
-    servers = [*local, *(urls.listed(server) for server in below[:room])]
+    servers = [*local, *(link_rewriting.listed(server) for server in below[:room])]
     more = {"servers_links": next_links(here(), servers[-1]["id"], page)} if len(below) > room and servers else {}
     return {"servers": servers} | more | _silent(result)
 

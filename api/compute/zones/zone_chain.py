@@ -8,7 +8,7 @@ from flask import g, request
 from api.request_context import caller, compute
 from climate.compute.errors import Forbidden, ZoneLoop
 from climate.compute.zones import loops
-from climate.compute.zones.client import CHAIN_HEADER, ROLE_HEADER, SECONDS_HEADER
+from climate.compute.zones.client_interface import CHAIN_HEADER, ROLE_HEADER, SECONDS_HEADER
 from climate.compute.zones.models import FROM_USER, MOST_HOPS, ZoneChain
 from climate.domain.errors import InvalidInput
 from climate.domain.policy import ADMIN, MEMBER, READER

@@ -18,7 +18,7 @@ from api.reservation.view_decorator import PREFIX, Operation, Read, Strict, serv
 from climate.domain.policy import Caller
 from climate.service.journal import changes
 from climate.service.journal.changes import Follower, Notice
-from climate.store.journal.changes import Change
+from climate.store.journal.change_feed import Change
 from climate.web.event_streams import RETRY_MILLISECONDS, EventStreams, Stream, message
 from climate.whole_numbers import whole_number
 

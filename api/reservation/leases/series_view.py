@@ -4,7 +4,7 @@ from api.reservation.dates import date, maybe, stamp
 from api.reservation.leases import availability
 from climate.domain.planning.series import Series
 from climate.service.series.create import Outcome
-from climate.service.series.occurrences import Occurrence
+from climate.service.series.occurrence_alternatives import Occurrence
 
 Body = dict[str, object]
 

@@ -37,10 +37,10 @@ from climate.service.host_operations import pool_moves, pool_scaling, pools
 from climate.service.host_operations.pool_moves import Moved
 from climate.service.host_operations.pool_scaling import Explained
 from climate.service.host_operations.pools import Page, Plan, PoolStatus, Resident
-from climate.service.hosts import multi_tenant, reservable
+from climate.service.hosts import reservable, unregistered_hosts
 from climate.service.hosts.inventory import marker_number
 from climate.service.hosts.move_checks import RequestedMove
-from climate.service.hosts.multi_tenant import UnregisteredHost
+from climate.service.hosts.unregistered_hosts import UnregisteredHost
 from climate.store.hosts.pools import Promise
 
 blueprint = Blueprint("pools", __name__, url_prefix=PREFIX, description="Host pools.")
@@ -106,7 +106,7 @@ def list_pool_hosts(pool_name: str, query: Read) -> ResponseReturnValue:
     result = pools.hosts_of(climate(), caller(), pool, _page(page), servers=query.get("servers"))
     answer = pages.listing("hosts", result, page, _resident_body)
     if pool is Pool.MULTI_TENANT and page.marker is None:
-        others = multi_tenant.list_unregistered(climate(), caller(), servers=query.get("servers", False))
+        others = unregistered_hosts.list_unregistered(climate(), caller(), servers=query.get("servers", False))
         answer["unregistered"] = None if others is None else [_stranger_body(one) for one in others]
     return answer
 

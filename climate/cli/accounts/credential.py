@@ -12,7 +12,7 @@ from climate.cli.dates import Moment, MomentType, wire
 from climate.cli.options import listed, output_options
 
 if TYPE_CHECKING:
-    from climate.cli.answers.accounts import Credential
+    from climate.cli.response_types.identity import Credential
 
 COLUMNS = ("id", "name", "roles", "expires_at", "unrestricted", "project_id", "description")
 KEY = "application_credential"

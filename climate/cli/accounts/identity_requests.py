@@ -10,7 +10,7 @@ from climate.cli.connection.client import Client, Json
 from climate.cli.connection.http_protocols import Sent
 
 if TYPE_CHECKING:
-    from climate.cli.answers.accounts import Account
+    from climate.cli.response_types.identity import Account
 
 
 def send(client: Client, method: str, path: str, **sent: Unpack[Sent]) -> Json:

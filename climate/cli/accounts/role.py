@@ -12,7 +12,7 @@ from climate.cli.connection.session import current
 from climate.cli.options import listed, output_options
 
 if TYPE_CHECKING:
-    from climate.cli.answers.accounts import RoleAssignment
+    from climate.cli.response_types.identity import RoleAssignment
 
 F = TypeVar("F", bound=Callable[..., object])
 

@@ -18,10 +18,10 @@ from climate.cli.dates import read
 from climate.cli.errors import NOT_FOUND, UNREACHABLE, USAGE, Failure, refusal
 
 if TYPE_CHECKING:
-    from climate.cli.answers.accounts import Endpoint, TokenBody
+    from climate.cli.response_types.identity import Endpoint, TokenBody
 
 Json = Any
-"""JSON of an answer: the function that reads it assigns it to one of the types of `climate.cli.answers`."""
+"""JSON of an answer: the function that reads it assigns it to one of the types of `climate.cli.response_types`."""
 
 MICROVERSION = {"OpenStack-API-Version": "compute 2.79", "X-OpenStack-Nova-API-Version": "2.79"}
 PAGE = 500

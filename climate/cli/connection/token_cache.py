@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, cast
 from climate.cli.connection.clouds import CloudEntry
 
 if TYPE_CHECKING:
-    from climate.cli.answers.accounts import TokenBody
+    from climate.cli.response_types.identity import TokenBody
 
 MARGIN = 60.0
 """Seconds before its end from which a token is not used any more, because a command must end with it."""

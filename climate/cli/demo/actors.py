@@ -17,9 +17,9 @@ from climate.cli.demo.stack import Stack
 from climate.cli.errors import NOT_FOUND, Failure
 
 if TYPE_CHECKING:
-    from climate.cli.answers.hosts import HostAllocation, HostWithGpus
-    from climate.cli.answers.leases import Lease
-    from climate.cli.answers.servers import Server
+    from climate.cli.response_types.hosts import HostAllocation, HostWithGpus
+    from climate.cli.response_types.leases import Lease
+    from climate.cli.response_types.servers import Server
 
 T = TypeVar("T")
 

@@ -13,7 +13,7 @@ from climate.cli.operations.journal import with_stores
 from climate.settings import Settings
 
 if TYPE_CHECKING:
-    from climate.cli.answers.zones import ListedCell
+    from climate.cli.response_types.zones import ListedCell
 
 PARENTS: Mapping[str, str | None] = {
     "api-cell": None,

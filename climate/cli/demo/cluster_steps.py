@@ -16,7 +16,7 @@ from climate.cli.demo.clusters import FAR, NEAR, NODE, RACK, SPARE, Ground, Rack
 from climate.cli.demo.journal_steps import history_is_told, journal_agrees
 
 if TYPE_CHECKING:
-    from climate.cli.answers.servers import ServerAction
+    from climate.cli.response_types.servers import ServerAction
 
 HOME = f"var/demo-{clusters.FOLDER}"
 FLAVOR = {"ram": 1024, "vcpus": 1, "disk": 1}

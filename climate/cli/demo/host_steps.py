@@ -9,8 +9,8 @@ from climate.cli.demo import lease_steps
 from climate.cli.demo.actors import MARK, Play, Unseen, require, status
 
 if TYPE_CHECKING:
-    from climate.cli.answers.hosts import HostEntry, Power, PowerReport
-    from climate.cli.answers.pools import Resident
+    from climate.cli.response_types.hosts import HostEntry, Power, PowerReport
+    from climate.cli.response_types.pools import Resident
 
 HOST = "gpu-1"
 """Host that does not match the demo's first lease."""

@@ -9,10 +9,10 @@ from climate.cli.output import records
 
 def journal_agrees(play: Play) -> str:
     """The journal and the rows agree"""
-    from climate.service.journal import check
+    from climate.service.journal import consistency_check
 
     with direct_engine(Session(play.stack.environ)) as climate:
-        differences = list(check.differences(climate))
+        differences = list(consistency_check.differences(climate))
     if differences:
         raise Unseen(f"{len(differences)} differences: {differences[0]}")
     return "no difference"

@@ -12,9 +12,9 @@ from climate.cli.demo.actors import MARK, Play, Unseen, after, fault, present, r
 from climate.cli.errors import CONFLICT, USAGE, Failure
 
 if TYPE_CHECKING:
-    from climate.cli.answers.hosts import Host
-    from climate.cli.answers.leases import Lease, LeaseEntry
-    from climate.cli.answers.servers import Server
+    from climate.cli.response_types.hosts import Host
+    from climate.cli.response_types.leases import Lease, LeaseEntry
+    from climate.cli.response_types.servers import Server
 
 REQUIREMENTS = '["and", [">=", "$vcpus", "4"], [">", "$gpu_count", "1"]]'
 AHEAD, LENGTH = timedelta(seconds=10), timedelta(seconds=150)

@@ -9,8 +9,8 @@ from climate.cli.demo import cleanup
 from climate.cli.demo.actors import MARK, Play, Unseen, person, require
 
 if TYPE_CHECKING:
-    from climate.cli.answers.hosts import HostWithGpus
-    from climate.cli.answers.servers import Flavor, Node
+    from climate.cli.response_types.hosts import HostWithGpus
+    from climate.cli.response_types.servers import Flavor, Node
 
 VISITORS = f"{MARK}visitors"
 """The other project."""

@@ -8,7 +8,7 @@ from climate.cli.demo import lease_steps
 from climate.cli.demo.actors import MARK, Play, require, status
 
 if TYPE_CHECKING:
-    from climate.cli.answers.storage import StorageAllocation, StoragePool, Volume
+    from climate.cli.response_types.storage import StorageAllocation, StoragePool, Volume
 
 POOL, CLASS, BACKEND = f"{MARK}disks", f"{MARK}disk", "local"
 CAPACITY_GB, SIZE_GB = 2, 1

@@ -11,7 +11,7 @@ from climate.cli.errors import NOT_ALLOWED, Failure
 from climate.cli.options import PairType, dry, dry_run, listed, output_options
 
 if TYPE_CHECKING:
-    from climate.cli.answers.hosts import HostAllocation, HostProperty
+    from climate.cli.response_types.hosts import HostAllocation, HostProperty
 
 COLUMNS = ("id", "hypervisor_hostname", "vcpus", "memory_mb", "local_gb", "reservable", "status", "availability_zone")
 

@@ -12,9 +12,9 @@ from climate.cli.dates import Moment, MomentType, SpanType, wire
 from climate.cli.options import dry, dry_run, listed, output_options
 
 if TYPE_CHECKING:
-    from climate.cli.answers.hosts import ChangedMaintenance
-    from climate.cli.answers.leases import Decision
     from climate.cli.connection.http_protocols import Sent
+    from climate.cli.response_types.hosts import ChangedMaintenance
+    from climate.cli.response_types.leases import Decision
 
 COLUMNS = ("id", "host", "start_date", "end_date", "reason", "state")
 STATES = ("planned", "active", "done", "cancelled", "all")

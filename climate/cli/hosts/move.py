@@ -10,8 +10,8 @@ from climate.cli.hosts import pool
 from climate.cli.options import dry, dry_run, listed, output_options
 
 if TYPE_CHECKING:
-    from climate.cli.answers.hosts import HostEntry
     from climate.cli.connection.http_protocols import Sent
+    from climate.cli.response_types.hosts import HostEntry
 
 HISTORY = ("version", "at", "kind", "pool", "reason", "by")
 

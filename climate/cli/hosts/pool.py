@@ -12,10 +12,10 @@ from climate.cli.dates import DECISIONS, Moment, MomentType, SpanType, decisions
 from climate.cli.options import dry, dry_run, listed, output_options
 
 if TYPE_CHECKING:
-    from climate.cli.answers.leases import Decision
-    from climate.cli.answers.pools import Backlog, MovedHost, Pool, PoolPlan, Resident, Stranger
     from climate.cli.connection.client import Client
     from climate.cli.connection.http_protocols import Sent
+    from climate.cli.response_types.leases import Decision
+    from climate.cli.response_types.pools import Backlog, MovedHost, Pool, PoolPlan, Resident, Stranger
 
 POOLS = ("name", "hosts", "unregistered", "reservable", "promised_now", "promised_next_day", "drifted")
 HOSTS = (

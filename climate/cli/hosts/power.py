@@ -10,7 +10,7 @@ from climate.cli.dates import Moment, MomentType, wire
 from climate.cli.options import JsonType, PairType, dry, dry_run, listed, output_options
 
 if TYPE_CHECKING:
-    from climate.cli.answers.hosts import Power, PowerReport
+    from climate.cli.response_types.hosts import Power, PowerReport
 
 POWER = ("id", "name", "pool", "driver", "on", "wanted", "state", "changed_at", "watts", "failures", "error")
 REPORT = ("id", "name", "hours_off")

@@ -11,7 +11,7 @@ from climate.cli.connection.session import current
 from climate.cli.options import dry, dry_run, listed, output_options
 
 if TYPE_CHECKING:
-    from climate.cli.answers.storage import StorageAllocation, StoragePool
+    from climate.cli.response_types.storage import StorageAllocation, StoragePool
 
 PATH = "/storage-pools"
 COLUMNS = ("id", "name", "storage_class", "capacity_gb", "closed", "backend")

@@ -10,7 +10,7 @@ from climate.cli.connection.session import current
 from climate.cli.options import listed, output_options
 
 if TYPE_CHECKING:
-    from climate.cli.answers.notices import CalendarFeed, NewCalendarFeed
+    from climate.cli.response_types.notices import CalendarFeed, NewCalendarFeed
 
 FEEDS = "/calendar-feeds"
 COLUMNS = ("id", "name", "scope", "created_at")

@@ -17,8 +17,8 @@ from climate.cli.leases.request_body import CapacityOptions, capacity, new_reser
 from climate.cli.options import listed
 
 if TYPE_CHECKING:
-    from climate.cli.answers.availability import Availability, Hold, Offer, Point
-    from climate.cli.answers.leases import Lease
+    from climate.cli.response_types.availability import Availability, Hold, Offer, Point
+    from climate.cli.response_types.leases import Lease
 
 COLUMNS = ("offer", "start_date", "end_date", "length", "gets", "free", "expires_at")
 ALTERNATIVES = ("offer", "instead", "start_date", "end_date", "length", "gets")

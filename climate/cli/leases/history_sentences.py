@@ -7,7 +7,7 @@ from climate.cli.dates import instant, with_zone
 from climate.cli.leases import sharing_options
 
 if TYPE_CHECKING:
-    from climate.cli.answers.leases import Actor, LeaseEntry, LeaseFact, Sharing
+    from climate.cli.response_types.leases import Actor, LeaseEntry, LeaseFact, Sharing
     from climate.cli.tables import Look
 
 EVENTS = {

@@ -35,9 +35,9 @@ from climate.cli.options import (
 from climate.cli.wait import Goal, existing, wait
 
 if TYPE_CHECKING:
-    from climate.cli.answers.availability import CreatedSeries
-    from climate.cli.answers.leases import Lease, LeaseAnswer, LeaseEntry, LeaseHost
     from climate.cli.connection.http_protocols import Sent
+    from climate.cli.response_types.availability import CreatedSeries
+    from climate.cli.response_types.leases import Lease, LeaseAnswer, LeaseEntry, LeaseHost
 
 COLUMNS = ("id", "name", "status", "start_date", "end_date", "degraded", "waiting")
 HOST_COLUMNS = ("name", "properties", "servers", "reservation_id")

@@ -9,9 +9,9 @@ from climate.cli.errors import Failure
 from climate.cli.leases import sharing_options
 
 if TYPE_CHECKING:
-    from climate.cli.answers.leases import HeldReservation, Lease, LeaseHost, LeaseServer, Waiting
-    from climate.cli.answers.servers import Server
     from climate.cli.connection.session import Session
+    from climate.cli.response_types.leases import HeldReservation, Lease, LeaseHost, LeaseServer, Waiting
+    from climate.cli.response_types.servers import Server
 
 NEXT = {
     "start_lease": "it starts",

@@ -15,7 +15,7 @@ from climate.domain.limits import NO_LIMIT, Limit
 from climate.whole_numbers import whole_number
 
 if TYPE_CHECKING:
-    from climate.cli.answers.leases import Decision
+    from climate.cli.response_types.leases import Decision
 
 COLUMNS = ("name", "value", "used", "project_id", "says")
 NAMES = [str(limit) for limit in Limit]

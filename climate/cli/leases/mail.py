@@ -8,7 +8,7 @@ from climate.cli.connection.session import current
 from climate.cli.options import output_options
 
 if TYPE_CHECKING:
-    from climate.cli.answers.notices import MailPreferences
+    from climate.cli.response_types.notices import MailPreferences
 
 PATH = "/mail-preferences"
 KEY = "mail_preferences"

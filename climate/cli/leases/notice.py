@@ -14,7 +14,7 @@ from climate.cli.dates import Moment, MomentType, read, wire
 from climate.cli.options import listed
 
 if TYPE_CHECKING:
-    from climate.cli.answers.notices import Notice
+    from climate.cli.response_types.notices import Notice
 
 COLUMNS = ("at", "kind", "message", "lease_id", "host_id")
 DEAD_COLUMNS = ("id", "at", "kind", "message", "audience", "attempts", "error")

@@ -13,7 +13,7 @@ from climate.cli.dates import SpanType
 from climate.cli.options import dry, dry_run, listed, output_options
 
 if TYPE_CHECKING:
-    from climate.cli.answers.availability import Occurrence, Series
+    from climate.cli.response_types.availability import Occurrence, Series
 
 PATH = "/series"
 COLUMNS = ("id", "name", "rule", "zone", "leases", "start_date")

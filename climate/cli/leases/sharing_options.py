@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, TypedDict, TypeVar
 import click
 
 if TYPE_CHECKING:
-    from climate.cli.answers.leases import Lease, Sharing
+    from climate.cli.response_types.leases import Lease, Sharing
 
 F = TypeVar("F", bound=Callable[..., object])
 

@@ -15,7 +15,7 @@ from climate.cli.leases.lease import show_lease
 from climate.cli.options import dry, dry_run, exactly_one, listed, output_options
 
 if TYPE_CHECKING:
-    from climate.cli.answers.leases import Lease, LeaseAnswer
+    from climate.cli.response_types.leases import Lease, LeaseAnswer
 
 COLUMNS = ("id", "name", "project_id", "status", "start_date", "end_date")
 

@@ -13,7 +13,7 @@ from climate.cli.lookup import part
 from climate.cli.options import listed, output_options
 
 if TYPE_CHECKING:
-    from climate.cli.answers.networks import Certificate
+    from climate.cli.response_types.networks import Certificate
 
 PATH = "/os-cloudpipe"
 COLUMNS = ("project_id", "instance_id", "state", "public_ip", "public_port", "internal_ip", "created_at")

@@ -13,8 +13,8 @@ from climate.cli.networks.network import call
 from climate.cli.options import listed, output_options
 
 if TYPE_CHECKING:
-    from climate.cli.answers.networks import FloatingIp, Network, PoolFigures, Port, Subnet
     from climate.cli.connection.client import Json
+    from climate.cli.response_types.networks import FloatingIp, Network, PoolFigures, Port, Subnet
 
 PATH = "/v2.0/floatingips"
 COLUMNS = ("id", "floating_ip_address", "fixed_ip_address", "status", "project_id", "tags")

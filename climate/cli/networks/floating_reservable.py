@@ -12,7 +12,7 @@ from climate.cli.connection.session import current
 from climate.cli.options import dry, dry_run, listed, output_options
 
 if TYPE_CHECKING:
-    from climate.cli.answers.networks import ReservableFloatingIp
+    from climate.cli.response_types.networks import ReservableFloatingIp
 
 PATH = "/floatingips"
 COLUMNS = ("id", "floating_ip_address", "floating_network_id", "subnet_id", "reservable")

@@ -10,8 +10,8 @@ from climate.cli.connection.session import current
 from climate.cli.options import listed, output_options
 
 if TYPE_CHECKING:
-    from climate.cli.answers.networks import ComputeNetwork, NetworkAgent
     from climate.cli.connection.client import Json
+    from climate.cli.response_types.networks import ComputeNetwork, NetworkAgent
 
 PROXIED = {"OpenStack-API-Version": "compute 2.35", "X-OpenStack-Nova-API-Version": "2.35"}
 """Last microversion of os-networks, which accepts all options of network managers."""

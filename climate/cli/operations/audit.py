@@ -14,7 +14,7 @@ from climate.cli.options import listed
 from climate.domain.audit_trail import AuditKind
 
 if TYPE_CHECKING:
-    from climate.cli.answers.notices import AuditEntry
+    from climate.cli.response_types.notices import AuditEntry
 
 COLUMNS = ("at", "author", "kind", "object_id", "name", "action", "before", "after")
 MOST = 100

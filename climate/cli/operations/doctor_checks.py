@@ -20,7 +20,7 @@ from climate.settings import SettingError
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
-    from climate.cli.answers.zones import ChildZone, Neighbour
+    from climate.cli.response_types.zones import ChildZone, Neighbour
     from climate.context import Climate
     from climate.service.process_health import Check
 

@@ -17,8 +17,8 @@ from climate.cli.operations.journal import direct_engine
 from climate.cli.options import JsonType, listed, output_options
 
 if TYPE_CHECKING:
-    from climate.cli.answers.leases import ListedEvent
     from climate.cli.connection.http_protocols import Sent
+    from climate.cli.response_types.leases import ListedEvent
 
 EVENT_COLUMNS = ("id", "lease_id", "event_type", "status", "due_at", "run_at", "attempts", "reason")
 

@@ -19,12 +19,12 @@ from climate.embedded import running
 from climate.settings import Settings
 
 if TYPE_CHECKING:
-    from climate.cli.answers.leases import Actor, StoredEntry
+    from climate.cli.response_types.leases import Actor, StoredEntry
 
     # Import the engine late, because that takes longer than most commands run.
     from climate.context import Climate
     from climate.domain.lease import Lease
-    from climate.service.journal.check import Difference
+    from climate.service.journal.consistency_check import Difference
     from climate.store.journal.journal import Entry
 
 
@@ -71,7 +71,7 @@ def group() -> None:
 def check() -> None:
     """Compare the journal with the rows; shows every difference, and exits with 1 if there is one."""
     session = current()
-    from climate.service.journal import check as replay
+    from climate.service.journal import consistency_check as replay
 
     with direct_engine(session) as climate:
         differences = replay.differences(climate)
@@ -159,7 +159,7 @@ def lost(name: str) -> None:
 def show(lease_id: str, at: Moment | None) -> None:
     """Show the facts of a lease, or with --at its state at that time."""
     session = current()
-    from climate.service.journal import check as replay
+    from climate.service.journal import consistency_check as replay
 
     try:
         wanted = UUID(lease_id)

@@ -10,7 +10,7 @@ from climate.cli.connection.session import current
 from climate.cli.options import exactly_one, listed, output_options
 
 if TYPE_CHECKING:
-    from climate.cli.answers.servers import Node
+    from climate.cli.response_types.servers import Node
 
 COLUMNS = (
     *("id", "name", "service", "state", "status", "maintenance", "vcpus", "vcpus_used", "memory_mb", "memory_mb_used"),

@@ -14,7 +14,7 @@ from climate.cli.options import dry_run as with_dry_run
 from climate.cli.options import output_options
 
 if TYPE_CHECKING:
-    from climate.cli.answers.catalog import Region, Service, ServiceEndpoint
+    from climate.cli.response_types.catalog import Region, Service, ServiceEndpoint
 
 INTERFACES = ("public", "internal", "admin")
 

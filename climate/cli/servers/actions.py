@@ -13,7 +13,7 @@ from climate.cli.servers.server import find, flat
 from climate.cli.wait import Goal, wait
 
 if TYPE_CHECKING:
-    from climate.cli.answers.servers import ActionAnswer, Server
+    from climate.cli.response_types.servers import ActionAnswer, Server
 
 ACTION_COLUMNS = ("action", "start_time", "message", "user_id", "request_id")
 

@@ -12,7 +12,7 @@ from climate.cli.errors import Failure
 from climate.cli.options import listed
 
 if TYPE_CHECKING:
-    from climate.cli.answers.scheduling import (
+    from climate.cli.response_types.scheduler_decisions import (
         Candidate,
         FilterStage,
         NamedNode,

@@ -13,7 +13,7 @@ from climate.cli.servers.actions import act, settled
 from climate.cli.servers.server import flat
 
 if TYPE_CHECKING:
-    from climate.cli.answers.servers import Migration, PlannedMove, Server
+    from climate.cli.response_types.servers import Migration, PlannedMove, Server
 
 MIGRATION_COLUMNS = ("id", "instance_uuid", "migration_type", "status", "source_node", "dest_node", "created_at")
 MOVE_COLUMNS = ("server", "id", "action", "from", "to", "reason")

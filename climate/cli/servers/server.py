@@ -16,7 +16,7 @@ from climate.cli.servers.boot_hints import HintOptions, hints, placement
 from climate.cli.wait import Goal, existing, wait
 
 if TYPE_CHECKING:
-    from climate.cli.answers.servers import ActionAnswer, Booted, Server
+    from climate.cli.response_types.servers import ActionAnswer, Booted, Server
 
 SERVER_COLUMNS = ("id", "name", "status", "addresses", "OS-EXT-SRV-ATTR:hypervisor_hostname")
 FLAVOR_COLUMNS = ("id", "name", "vcpus", "ram", "disk", "os-flavor-access:is_public")

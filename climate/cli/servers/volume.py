@@ -10,7 +10,7 @@ from climate.cli.connection.session import current
 from climate.cli.options import listed, output_options
 
 if TYPE_CHECKING:
-    from climate.cli.answers.storage import Volume
+    from climate.cli.response_types.storage import Volume
 
 COLUMNS = ("id", "name", "status", "size", "volume_type", "server_id", "reservation_id")
 PATH = "/volume/v3/volumes"

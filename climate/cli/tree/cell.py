@@ -12,8 +12,8 @@ from climate.cli.operations.journal import with_stores
 from climate.cli.options import exactly_one, listed, output_options
 
 if TYPE_CHECKING:
-    from climate.cli.answers.zones import Capacities, ListedCell, Neighbour
     from climate.cli.connection.client import Client
+    from climate.cli.response_types.zones import Capacities, ListedCell, Neighbour
 
 COLUMNS = ("name", "type", "state", "age", "free_ram_mb", "rpc_host", "rpc_port", "messages", "last_error")
 ASKED = ("password", "secret", "transport_url")

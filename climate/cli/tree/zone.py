@@ -11,7 +11,7 @@ from climate.cli.errors import USAGE, Failure
 from climate.cli.options import listed, output_options
 
 if TYPE_CHECKING:
-    from climate.cli.answers.zones import ChildZone
+    from climate.cli.response_types.zones import ChildZone
 
 COLUMNS = ("id", "name", "is_active", "api_url", "attempts", "last_seen", "last_error")
 

@@ -11,8 +11,8 @@ from climate.cli.options import PairType, WaitOptions, listed, output_options, s
 from climate.cli.wait import Goal, existing, wait
 
 if TYPE_CHECKING:
-    from climate.cli.answers.servers import Booted
-    from climate.cli.answers.zones import ZoneBuild
+    from climate.cli.response_types.servers import Booted
+    from climate.cli.response_types.zones import ZoneBuild
 
 LISTED = ("reservation_id", "state", "requested", "created_at", "fault")
 

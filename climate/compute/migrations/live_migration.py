@@ -23,7 +23,7 @@ from climate.compute.migrations import migration_steps
 from climate.compute.models.migration import CANCELLED, COMPLETED, POST_MIGRATING, PREPARING, RUNNING, Migration
 from climate.compute.models.server import LIVE_MIGRATE, SHUTOFF, Server
 from climate.compute.servers.interfaces import vif_plugging
-from climate.compute.servers.tasks.task import Work
+from climate.compute.servers.tasks.task_context import Work
 from climate.compute.servers.tasks.task_heartbeat import TaskLost
 from climate.compute.store.servers import live_migration_steps, reschedule, servers, tasks
 from climate.compute.store.servers import migrations as rows

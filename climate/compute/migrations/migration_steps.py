@@ -42,10 +42,10 @@ from climate.compute.models.server import (
     VERIFY_RESIZE,
     Server,
 )
-from climate.compute.servers import faults, guest_removal, volume_attachments
+from climate.compute.servers import fault_redaction, guest_removal, volume_attachments
 from climate.compute.servers.interfaces import vif_plugging
 from climate.compute.servers.tasks import task_heartbeat
-from climate.compute.servers.tasks.task import Work
+from climate.compute.servers.tasks.task_context import Work
 from climate.compute.store.servers import migrations as rows
 from climate.compute.store.servers import reschedule, servers, tasks
 from climate.database.connections import reading
@@ -213,7 +213,11 @@ def not_evacuated(compute: Compute, server: Server, worker: str, reason: str) ->
     with compute.engine.begin() as conn:
         now = compute.now(conn)
         locked = servers.get(conn, server.id, lock=True)
-        message = {"code": 500, "created": f"{now:%Y-%m-%dT%H:%M:%SZ}", "message": faults.readable(server, reason)}
+        message = {
+            "code": 500,
+            "created": f"{now:%Y-%m-%dT%H:%M:%SZ}",
+            "message": fault_redaction.readable(server, reason),
+        }
         outcome = {"status": ERROR, "fault": message}
         if locked is None or not tasks.finish(conn, server.id, worker, EVACUATE, outcome, now):
             return False

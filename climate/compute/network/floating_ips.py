@@ -21,7 +21,7 @@ from climate.compute.network.allocation.allocator import ASSOCIATE, DISASSOCIATE
 from climate.compute.network.allocation.change_notifications import TellNetwork, silent_network
 from climate.compute.network.managers import MANAGERS
 from climate.compute.network.network_options import NetworkOptions
-from climate.compute.network.render import validation
+from climate.compute.network.render import interface_names
 from climate.compute.store.networks import floating_ips as rows
 from climate.compute.store.networks import floating_pools as pool_rows
 from climate.compute.store.networks import network_hosts
@@ -67,7 +67,7 @@ def create_pool(
 def _check_interface(name: str | None) -> None:
     """Raise BadRequest for a name that no interface of a host can have."""
     try:
-        validation.interface(name or "lo")
+        interface_names.interface(name or "lo")
     except NetworkError as error:
         raise BadRequest(str(error)) from None
 

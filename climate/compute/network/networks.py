@@ -13,7 +13,7 @@ from climate.compute.network.creation_request import CreationRequest
 from climate.compute.network.managers import MANAGERS
 from climate.compute.network.models import FLAT, VLAN, Draft, Network
 from climate.compute.network.network_options import NetworkOptions
-from climate.compute.network.render import validation
+from climate.compute.network.render import interface_names
 from climate.compute.store.networks import floating_pools, network_hosts, networks_without_subnet, ports
 from climate.compute.store.networks import networks as rows
 from climate.compute.store.projects import vpn
@@ -153,7 +153,7 @@ def _check_names(draft: Draft) -> None:
     try:
         for name in (draft.bridge, draft.bridge_interface):
             if name is not None:
-                validation.interface(name)
+                interface_names.interface(name)
     except NetworkError as error:
         raise BadRequest(str(error)) from None
 

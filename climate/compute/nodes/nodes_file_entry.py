@@ -11,7 +11,7 @@ from climate.compute.clusters.cluster_spec import ClusterSpec
 from climate.compute.clusters.nodes_file_entry import KEYS, SIZES, cluster_of
 from climate.compute.errors import VirtError
 from climate.compute.models.node import NodeSpec
-from climate.compute.nodes import machine_report
+from climate.compute.nodes import hardware_discovery
 
 AUTO = "auto"
 _MOST = 2**31 - 1
@@ -151,7 +151,7 @@ def _metrics(value: object) -> dict[str, float]:
 def _cells(value: object) -> list[dict[str, object]]:
     """Return the NUMA cells; for `auto` those of this machine."""
     if value == AUTO:
-        return machine_report.numa_cells()
+        return hardware_discovery.numa_cells()
     message = "auto, or a list of {cpus: number, memory_mb: number}"
     if not isinstance(value, list) or not all(isinstance(one, Mapping) for one in value):
         raise ValueError(message)
@@ -163,7 +163,7 @@ def _cells(value: object) -> list[dict[str, object]]:
 def _devices(value: object) -> list[dict[str, object]]:
     """Return the PCI devices; for `auto` those of this machine."""
     if value == AUTO:
-        return machine_report.pci_devices()
+        return hardware_discovery.pci_devices()
     if not isinstance(value, list) or not all(_is_device(one) for one in value):
         raise ValueError('auto, or a list of {address: text, vendor_id: "10de", product_id: "20b0"}')
     return [dict(one) for one in value]

@@ -21,8 +21,8 @@ from climate.compute.scheduler.placement_plan import Plan
 from climate.compute.scheduler.scheduler_parts import Sees
 from climate.compute.store import node_locks
 from climate.compute.store.db_errors import DATABASE_ERRORS, deadlocked
-from climate.compute.store.nodes import free_resources as rows
-from climate.compute.store.nodes.free_resources import NodeUsage
+from climate.compute.store.nodes import resource_claims as rows
+from climate.compute.store.nodes.resource_claims import NodeUsage
 
 HASTY = 3
 """Choices that a request makes concurrently with others; afterwards it holds the queue exclusively."""

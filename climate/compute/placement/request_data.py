@@ -16,7 +16,7 @@ from climate.compute.placement.server_owners import Occupants
 from climate.compute.scheduler.scheduler_parts import Rules, Sees
 from climate.compute.store.nodes import availability_zones, server_owners
 from climate.compute.store.projects import images
-from climate.compute.store.servers import builds
+from climate.compute.store.servers import inserts
 
 TYPE_AFFINITY = "TypeAffinityFilter"
 """The filter that needs the nodes of servers of other flavors."""
@@ -39,7 +39,7 @@ def completed(conn: Connection, rules: Rules, spec: Spec) -> Spec:
         different_host=_nodes(conn, spec, "different_host"),
         occupants=occupied(conn, rules.occupants_read(), spec),
         demands=demanded(conn, spec) if _counts_demands(rules, spec) else None,
-        other_flavors=builds.nodes_of_other_flavors(conn, spec.flavor.id) if spec.flavor and by_type else frozenset(),
+        other_flavors=inserts.nodes_of_other_flavors(conn, spec.flavor.id) if spec.flavor and by_type else frozenset(),
     )
 
 
@@ -110,4 +110,4 @@ def _nodes(conn: Connection, spec: Spec, hint: str) -> frozenset[int] | None:
     """Return the nodes of the servers in a hint, without servers of other projects. None: no such hint."""
     if spec.hints.get(hint) is None:
         return None
-    return builds.nodes_of(conn, named_servers(spec.hints, hint), spec.project_id)
+    return inserts.nodes_of(conn, named_servers(spec.hints, hint), spec.project_id)

@@ -13,8 +13,8 @@ from climate.compute.models.node import FREEPOOL, KEPT, Node
 from climate.compute.models.server import Server
 from climate.compute.store.nodes import nodes as node_rows
 from climate.compute.store.nodes.nodes import Held
-from climate.compute.store.reservations import lease_pools
 from climate.compute.store.reservations import pools as rows
+from climate.compute.store.reservations import promised_pools
 from climate.compute.store.servers import servers
 from climate.database.connections import reading
 
@@ -124,7 +124,7 @@ def promise(compute: Compute, pool: str, wanted: Mapping[str, str]) -> int:
     """
     _check_lendable(pool)
     with compute.engine.begin() as conn:
-        return lease_pools.promise(conn, pool, wanted)
+        return promised_pools.promise(conn, pool, wanted)
 
 
 def promising(wanted: Mapping[str, Mapping[str, str]]) -> tuple[str, Mapping[str, str]]:
@@ -134,19 +134,19 @@ def promising(wanted: Mapping[str, Mapping[str, str]]) -> tuple[str, Mapping[str
     """
     for pool in wanted:
         _check_lendable(pool)
-    return lease_pools.INSERT, lease_pools.inserted(wanted)
+    return promised_pools.INSERT, promised_pools.inserted(wanted)
 
 
 def forget(compute: Compute, pool: str) -> None:
     """Delete a promised pool that was never lent."""
     with compute.engine.begin() as conn:
-        lease_pools.forget(conn, pool)
+        promised_pools.forget(conn, pool)
 
 
 def of_leases(compute: Compute) -> Mapping[str, tuple[int, Mapping[str, str] | None]]:
     """Return pool of a reservation -> the id of its aggregate, and its requirements while it is only promised."""
     with reading(compute.engine) as conn:
-        return lease_pools.listed(conn)
+        return promised_pools.listed(conn)
 
 
 def _check_present(held: Sequence[Held], names: Sequence[str], pool: str) -> None:

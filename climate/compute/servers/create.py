@@ -27,7 +27,7 @@ from climate.compute.scheduler import multi
 from climate.compute.scheduler.placement_plan import Pick, Trail
 from climate.compute.store.cells import messages
 from climate.compute.store.networks import ports as port_rows
-from climate.compute.store.servers import builds
+from climate.compute.store.servers import inserts
 
 OFFER_GONE = "No valid host was found. The place that was offered for the server is gone."
 
@@ -196,7 +196,7 @@ def _placed(compute: Compute, attempt: Attempt, build: _Build, spec: Spec) -> li
     now = compute.now(conn)
     placed = build.drafts(ids[: len(plan.picks)], now)
     made = [_on(draft, pick, build.task, group_id) for draft, pick in zip(placed, plan.picks, strict=True)]
-    builds.insert(conn, made, request)
+    inserts.insert(conn, made, request)
     _connect(compute, conn, build, (networks, made))
     for decision in _decisions(build, made, plan.trail):
         decisions.store(conn, replace(decision, lost=attempt.lost))
@@ -295,7 +295,7 @@ def _refused(
     now = compute.now(conn)
     fault = {"code": 500, "created": f"{now:%Y-%m-%dT%H:%M:%SZ}", "message": f"{reason} {build.also}".strip()}
     made = [replace(draft, fault=fault) for draft in build.drafts(ids, now)]
-    builds.insert(conn, made, build.request)
+    inserts.insert(conn, made, build.request)
     refusal = Decision(build.id, None, now, decisions.REFUSED, reason.trail, attempt.lost, error=str(reason))
     decisions.store(conn, refusal)
     return made

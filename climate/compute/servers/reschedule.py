@@ -16,7 +16,7 @@ from climate.compute.placement.claims import Attempt
 from climate.compute.placement.decisions import Decision
 from climate.compute.scheduler import multi
 from climate.compute.scheduler.placement_plan import Pick
-from climate.compute.servers import faults, guest_removal
+from climate.compute.servers import fault_redaction, guest_removal
 from climate.compute.store.servers import reschedule, servers, tasks
 
 log = logging.getLogger(__name__)
@@ -53,7 +53,7 @@ def elsewhere(compute: Compute, server: Server, worker: str, reason: str) -> boo
     spec = replacement(server, (*server.tried, server.node_id or 0))
     spec = replace(spec, trust=compute.attested(server.flavor))
     most = compute.rules.options.max_attempts
-    message = faults.readable(server, reason)
+    message = fault_redaction.readable(server, reason)
     log.error("Error from last host: %s (node %s): %s", server.service_host, server.node, reason)
     if not retried(spec, most):
         return _record_failure(compute, server, worker, message, _after(server, reason))

@@ -29,7 +29,7 @@ from climate.compute.scheduler.scheduler_parts import Rules
 from climate.compute.servers import actions
 from climate.compute.servers.actions import By, TaskRequest
 from climate.compute.store import node_locks
-from climate.compute.store.nodes import free_resources
+from climate.compute.store.nodes import resource_claims
 from climate.compute.store.projects import quotas
 from climate.compute.store.servers import migrations, servers, tasks
 from climate.compute.store.servers import resize_and_shelve as sizes
@@ -140,7 +140,7 @@ def _claim(compute: Compute, attempt: Attempt, server: Server, lacking: Room, tr
     there = _Bound(compute.schedule, node_id)
     spec = request_data.completed(attempt.conn, compute.rules, spec)
     claims.claim(replace(compute, schedule=there), attempt, spec, 1, 1)
-    free_resources.release(attempt.conn, node_id, Room())
+    resource_claims.release(attempt.conn, node_id, Room())
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from climate.compute.context import Compute
 from climate.compute.store.zones import servers as zone_servers
 from climate.compute.store.zones.servers import PlacedServer
 from climate.compute.zones import answer_rewriting, routing
-from climate.compute.zones.client import ChildError, ChildRequest
+from climate.compute.zones.client_interface import ChildError, ChildRequest
 from climate.compute.zones.models import ChildZone
 from climate.compute.zones.routing import Outcome
 from climate.database.connections import reading

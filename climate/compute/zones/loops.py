@@ -6,7 +6,7 @@ import structlog
 
 from climate.compute.context import Compute
 from climate.compute.store.zones import child_zones
-from climate.compute.zones.client import ChildAnswer, ChildError, ChildLoop, ChildRequest
+from climate.compute.zones.client_interface import ChildAnswer, ChildError, ChildLoop, ChildRequest
 from climate.compute.zones.models import ChildZone
 
 NOBODY = "00000000-0000-0000-0000-000000000000"

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from climate.compute.zones.builds.blobs import BlobKeys
-from climate.compute.zones.client import ChildClient
+from climate.compute.zones.client_interface import ChildClient
 from climate.compute.zones.server_zone_cache import ServerZoneCache
 
 NAME = "nova"

@@ -8,7 +8,7 @@ import structlog
 from climate.compute.context import Compute
 from climate.compute.store.zones import servers as zone_servers
 from climate.compute.zones import routing
-from climate.compute.zones.client import ROLE_HEADER, ChildAnswer, ChildError, ChildRequest
+from climate.compute.zones.client_interface import ROLE_HEADER, ChildAnswer, ChildError, ChildRequest
 from climate.compute.zones.models import ChildZone
 from climate.database.connections import reading
 

@@ -10,7 +10,7 @@ from climate.compute.context import Compute
 from climate.compute.errors import ComputeError
 from climate.compute.store.zones import child_zones
 from climate.compute.zones import loops, placed_servers, registry, routing
-from climate.compute.zones.client import ID_HEADER, ChildAnswer, ChildError, ChildLoop, ChildRequest
+from climate.compute.zones.client_interface import ID_HEADER, ChildAnswer, ChildError, ChildLoop, ChildRequest
 from climate.compute.zones.models import ChildZone
 from climate.database.connections import reading
 

@@ -11,7 +11,7 @@ from climate.compute.errors import ComputeError, NotFound, ZoneUnavailable
 from climate.compute.store.zones import child_zones, routes, servers
 from climate.compute.store.zones.servers import PlacedServer
 from climate.compute.zones import answer_rewriting, loops, registry
-from climate.compute.zones.client import ChildAnswer, ChildError, ChildRefused, ChildRequest, ChildTimeout
+from climate.compute.zones.client_interface import ChildAnswer, ChildError, ChildRefused, ChildRequest, ChildTimeout
 from climate.compute.zones.models import FROM_USER, MOST_HOPS, SHARE, ChildZone
 from climate.database.connections import reading
 

@@ -13,7 +13,7 @@ from climate.domain.policy import Caller
 from climate.service.admission import limits
 from climate.service.admission.enforcement import Approval
 from climate.service.admission.limits import Bounds
-from climate.service.leases import lease_pools
+from climate.service.leases import reservation_aggregates
 from climate.service.notifications import delivery, lease_events
 from climate.store import limits as stored_limits
 from climate.store.admission import Rules
@@ -44,7 +44,7 @@ class Grant:
         approved = None if before is None or before.waits else before
         if not after.waits and not after.parent:
             self.gate.check(conn, approved, after)
-        pools = lease_pools.aggregate_insert(conn, self.climate, after) if approved is None else None
+        pools = reservation_aggregates.aggregate_insert(conn, self.climate, after) if approved is None else None
         after = leases.record(conn, self.caller, before, *facts, pools=pools)
         delivery.notify(conn, now, *lease_events.of(self.climate.settings, before, after))
         return after

@@ -19,7 +19,7 @@ from climate.domain.policy import Caller, require
 from climate.domain.status import EventKind
 from climate.service.availability import offers
 from climate.service.leases import confirmation as held_leases
-from climate.service.leases import lease_pools, leases
+from climate.service.leases import leases, reservation_aggregates
 from climate.service.leases.leases import LeaseRequest
 from climate.service.notifications import delivery
 from climate.service.notifications import lease_events as lifecycle
@@ -112,7 +112,7 @@ def take(climate: Climate, caller: Caller, hold_id: UUID, details: Details, key:
     """
     require(caller, "leases:post")
     name = f"lease {key.text} {key.fingerprint}" if key else str(time_ordered_id())
-    return lease_pools.announce(climate, run(climate, _take, climate, caller, hold_id, details, name))
+    return reservation_aggregates.announce(climate, run(climate, _take, climate, caller, hold_id, details, name))
 
 
 def _take(conn: Connection, climate: Climate, caller: Caller, hold_id: UUID, details: Details, key: str) -> Lease:

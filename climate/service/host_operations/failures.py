@@ -28,7 +28,7 @@ from climate.store import locks
 from climate.store.hosts import cleaning, hosts, pool_membership
 from climate.store.hosts import health as ailing
 from climate.store.hosts.health import Health
-from climate.store.leases import event_claims, tampering
+from climate.store.leases import event_claims, row_consistency
 
 WELL = "declared well"
 """Reason of failed hosts that an administrator has declared well."""
@@ -187,7 +187,7 @@ def fail(climate: Climate, caller: Caller, host_id: str, reason: str, *, dry_run
 
 def _mark_failed(conn: Connection, climate: Climate, caller: Caller, host_id: str, reason: str) -> HostPlace:
     place = pool_membership.get(conn, number(host_id), lock=True)
-    tampering.refuse_places(conn, [place])
+    row_consistency.refuse_places(conn, [place])
     failed = _fail(conn, caller, {place.host: reason.strip()}, climate.now(conn))
     if not failed:
         raise Conflict(f"Host {place.name} is in the pool {place.pool} already: {place.reason}")
@@ -219,7 +219,7 @@ def _mark_healed(conn: Connection, climate: Climate, caller: Caller, host_id: st
         raise Conflict(f"Host {place.name} has not failed: it is in the pool {place.pool}")
     if place.on and (said := word.get(place.name, UNKNOWN)):
         raise Conflict(f"Host {place.name} is unwell: {said}")
-    tampering.refuse_places(conn, [place])
+    row_consistency.refuse_places(conn, [place])
     cause = PoolCause.DECLARED_WELL
     fact = HostMoved(now, Pool.FAILED, WELL, place.token, place.reservation_id, place.until, cause)
     after = pool_membership.record(conn, caller, [(place, [fact])])[0]

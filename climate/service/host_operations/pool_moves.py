@@ -23,7 +23,7 @@ from climate.service.leases.reallocation import Case, Outcome, can_reallocate, r
 from climate.service.transaction import run
 from climate.store.hosts import cleaning, pool_membership, pools
 from climate.store.hosts.pools import Promise
-from climate.store.leases import event_claims, leases, tampering
+from climate.store.leases import event_claims, leases, row_consistency
 from climate.whole_numbers import whole_number
 
 log = structlog.get_logger(__name__)
@@ -184,7 +184,7 @@ def _lock(conn: Connection, request: MoveRequest, dropped: Mapping[int, HostPlac
     move_checks.refuse_cleaned(conn, request)
     if request.order.to is Pool.MULTI_TENANT:
         move_checks.refuse_asleep(conn, [locked[number] for number in request.numbers])
-    tampering.refuse_places(conn, locked.values())
+    row_consistency.refuse_places(conn, locked.values())
     return locked
 
 

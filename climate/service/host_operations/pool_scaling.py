@@ -23,7 +23,7 @@ from climate.domain.policy import Caller, require
 from climate.service.host_operations import pool_top_up
 from climate.service.host_operations.pool_enrolment import Enrolment, take
 from climate.service.host_operations.round_settings import AUTHOR
-from climate.service.hosts import move_checks, multi_tenant, reconcile
+from climate.service.hosts import move_checks, reconcile, unregistered_hosts
 from climate.service.transaction import run
 from climate.store.hosts import backlog, maintenance, next_leases, pool_membership, pool_settings
 from climate.store.leases import event_claims
@@ -76,7 +76,7 @@ def _enrolment(conn: Connection, empty: Sequence[HostPlace], reason: str) -> Enr
 
 def plan_moves(climate: Climate) -> Explained:
     """Make the plan for the present state."""
-    known = multi_tenant.server_counts(climate)
+    known = unregistered_hosts.server_counts(climate)
     return run(climate, _explain, climate, known)
 
 

@@ -16,7 +16,7 @@ from climate.domain.period import Period
 from climate.domain.policy import Caller, require
 from climate.service.host_operations import recycling
 from climate.service.host_operations.recycling import UpcomingAction
-from climate.service.hosts import multi_tenant
+from climate.service.hosts import unregistered_hosts
 from climate.service.transaction import run
 from climate.store.hosts import drift, pool_membership, pool_settings, pools
 from climate.store.hosts.pool_settings import PoolSettings
@@ -106,7 +106,7 @@ def get(climate: Climate, caller: Caller, pool: Pool, at: datetime | None = None
 
 def _counted(climate: Climate, pools: Sequence[PoolStatus]) -> list[PoolStatus]:
     """Return the pools with the unregistered hosts of the multi-tenant pool."""
-    strangers = multi_tenant.unregistered(climate)
+    strangers = unregistered_hosts.unregistered(climate)
     others = None if strangers is None else len(strangers)
     return [replace(pool, unregistered=others) if pool.pool is Pool.MULTI_TENANT else pool for pool in pools]
 
@@ -198,9 +198,10 @@ def hosts_of(
     asked = pool in (Pool.RECYCLING, Pool.DRAINING) if servers is None else servers
     if asked:
         return [
-            _with_servers(resident, multi_tenant.servers_on(climate, resident.place.name)) for resident in residents
+            _with_servers(resident, unregistered_hosts.servers_on(climate, resident.place.name))
+            for resident in residents
         ]
-    known = multi_tenant.server_counts(climate) if pool is Pool.MULTI_TENANT and residents else {}
+    known = unregistered_hosts.server_counts(climate) if pool is Pool.MULTI_TENANT and residents else {}
     return [replace(resident, server_count=known.get(resident.place.name)) for resident in residents]
 
 

@@ -12,7 +12,7 @@ from climate.service.transaction import run
 from climate.store.hosts import pool_membership
 from climate.store.journal import journal
 from climate.store.journal.journal import Entry
-from climate.store.leases import tampering
+from climate.store.leases import row_consistency
 
 LONGEST_REASON = 255
 
@@ -36,7 +36,7 @@ def _record(
     place = pool_membership.get(conn, number(host_id), lock=True)
     if place.reservable == reservable:
         return place
-    tampering.refuse_places(conn, [place])
+    row_consistency.refuse_places(conn, [place])
     said = HostOpened(climate.now(conn), reservable, reason)
     return pool_membership.record(conn, caller, [(place, [said])])[0]
 

@@ -10,8 +10,8 @@ from sqlalchemy import Connection
 
 from climate.context import Climate
 from climate.database.connections import reading
-from climate.service.journal import check
-from climate.service.journal.check import NO_JOURNAL, Portion
+from climate.service.journal import consistency_check
+from climate.service.journal.consistency_check import NO_JOURNAL, Portion
 from climate.service.transaction import run
 from climate.store.journal import check_progress
 from climate.store.journal.check_progress import Progress
@@ -40,14 +40,14 @@ class Checked:
     """One of them, and its difference."""
 
 
-def check_portion(climate: Climate, bounds: Bounds | None = None, size: int = check.PORTION) -> Checked:
+def check_portion(climate: Climate, bounds: Bounds | None = None, size: int = consistency_check.PORTION) -> Checked:
     """Compare the next streams with their rows, at least one portion, and at most to the end of a pass."""
     limits = bounds or Bounds()
     _compare_findings_again(climate)
     known = began = run(climate, _begin, climate)
     start, facts = _now(climate), 0
     while True:
-        portion = check.compare_portion(climate, known.after, size)
+        portion = consistency_check.compare_portion(climate, known.after, size)
         facts += portion.facts
         after = run(climate, _note, climate, known, portion)
         if after is None:  # another process is comparing
@@ -89,7 +89,7 @@ def _compare_findings_again(climate: Climate) -> None:
     with reading(climate.engine) as conn:
         before = [stream for stream, what in check_progress.differences(conn, KNOWN) if what != NO_JOURNAL]
     if before:
-        still = {one.stream for one in check.compare_streams(climate, before)}
+        still = {one.stream for one in consistency_check.compare_streams(climate, before)}
         mended = [stream for stream in before if stream not in still]
         run(climate, check_progress.forget, mended)
 

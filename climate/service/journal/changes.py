@@ -12,8 +12,8 @@ from climate.context import Climate
 from climate.database.connections import reading
 from climate.domain.policy import Caller
 from climate.domain.sharing.sharing import Access, Sharing, access
-from climate.store.journal import changes
-from climate.store.journal.changes import Change
+from climate.store.journal import change_feed
+from climate.store.journal.change_feed import Change
 
 AT_ONCE = 1000
 """Maximum of changes of one read."""
@@ -50,8 +50,8 @@ class Notice:
 def position(climate: Climate) -> int | None:
     """Return a position up to which whatever is read afterwards has all changes; None while somebody appends."""
     with reading(climate.engine) as conn:
-        last = changes.last_taken(conn)
-        return None if changes.writers(conn) else last
+        last = change_feed.last_taken(conn)
+        return None if change_feed.writers(conn) else last
 
 
 class Follower:
@@ -70,7 +70,7 @@ class Follower:
         """Return the next changes. Those after a gap wait until its transaction is over."""
         with reading(self._climate.engine) as conn:
             if self.position is None:
-                self._settle(conn, changes.last_taken(conn))
+                self._settle(conn, change_feed.last_taken(conn))
                 if self._pending is None:
                     self.position = self._gaps_until
                 return []
@@ -79,18 +79,18 @@ class Follower:
         return known
 
     def _known(self, conn: Connection, position: int) -> list[Change]:
-        found = changes.after(conn, position, AT_ONCE)
-        known = changes.settled(found, position, self._gaps_until)
+        found = change_feed.after(conn, position, AT_ONCE)
+        known = change_feed.settled(found, position, self._gaps_until)
         if len(known) < len(found):
             self._settle(conn, found[-1].position)
             if self._pending is None:  # only a new snapshot has the rows of transactions that were over in between
-                return changes.settled(changes.after(conn, position, AT_ONCE), position, self._gaps_until)
+                return change_feed.settled(change_feed.after(conn, position, AT_ONCE), position, self._gaps_until)
         return known
 
     def _settle(self, conn: Connection, last: int) -> None:
         """Find out whether all transactions with positions up to one are over; `last` was read before."""
-        position, left = self._pending or (last, changes.writers(conn))
-        left = left & changes.writers(conn) if self._pending else left
+        position, left = self._pending or (last, change_feed.writers(conn))
+        left = left & change_feed.writers(conn) if self._pending else left
         self._pending = (position, left) if left else None
         if not left:
             self._gaps_until = max(self._gaps_until, position)
@@ -100,8 +100,8 @@ class Follower:
         until = self.position or 0
         with reading(self._climate.engine) as conn:
             if after > until:
-                return [] if after <= changes.last_taken(conn) else None
-            found = changes.after(conn, after, FARTHEST + 1)
+                return [] if after <= change_feed.last_taken(conn) else None
+            found = change_feed.after(conn, after, FARTHEST + 1)
         return None if len(found) > FARTHEST else [change for change in found if change.position <= until]
 
 

@@ -15,8 +15,8 @@ from climate.context import Climate
 from climate.database.connections import reading
 from climate.domain.errors import Unavailable
 from climate.service.events.event_shares import QUEUE
-from climate.service.journal import check
-from climate.service.journal.check import NO_JOURNAL, Difference
+from climate.service.journal import consistency_check
+from climate.service.journal.consistency_check import NO_JOURNAL, Difference
 from climate.service.leases import broken_leases
 from climate.service.transaction import run
 from climate.service.usage import round as usage
@@ -64,14 +64,16 @@ def rebuild(climate: Climate) -> Rebuilt:
         begun = journal.last_position(conn)
     streams = 0
     result: list[Difference] = []
-    for portion in check.portions(climate, begun_by=begun):
+    for portion in consistency_check.portions(climate, begun_by=begun):
         streams += portion.streams
         result += portion.differences
     unknown = [one for one in result if one.what == NO_JOURNAL and not _forgotten(climate, one)]
     damaged = sorted({one.stream for one in result} | {one.lease_id for one in broken_leases.listed(climate)})
     _repair(climate, damaged)
     left = [
-        one for streams_of in _portions(damaged, check.PORTION) for one in check.compare_streams(climate, streams_of)
+        one
+        for streams_of in _portions(damaged, consistency_check.PORTION)
+        for one in consistency_check.compare_streams(climate, streams_of)
     ]
     left += unknown
     usage.recompute(climate)

@@ -15,7 +15,7 @@ from climate.domain.facts import HoldConfirmed, HoldExpired
 from climate.domain.lease import Lease, fold
 from climate.domain.planning import holds
 from climate.domain.policy import Caller, require
-from climate.service.leases import lease_pools, leases
+from climate.service.leases import leases, reservation_aggregates
 from climate.service.notifications import delivery, lease_events
 from climate.service.transaction import run
 from climate.store.journal import journal
@@ -31,7 +31,7 @@ def confirm(climate: Climate, caller: Caller, lease_id: UUID, key: str = "") -> 
     """
     require(caller, "leases:confirm")
 
-    return lease_pools.announce(climate, run(climate, _confirm, climate, caller, lease_id, key))
+    return reservation_aggregates.announce(climate, run(climate, _confirm, climate, caller, lease_id, key))
 
 
 def _confirm(conn: Connection, climate: Climate, caller: Caller, lease_id: UUID, key: str) -> Lease:

@@ -11,7 +11,7 @@ from climate.context import Climate
 from climate.domain.lease import Lease
 from climate.domain.policy import Caller, require
 from climate.domain.status import LeaseStatus
-from climate.service.hosts import multi_tenant
+from climate.service.hosts import unregistered_hosts
 from climate.service.sharing import access
 from climate.service.transaction import run
 from climate.store.hosts import hosts
@@ -48,7 +48,7 @@ def listed(climate: Climate, caller: Caller, lease_id: UUID) -> list[LeaseHost]:
 
 def _servers(climate: Climate, name: str, projects: Collection[str]) -> Sequence[CloudServer] | None:
     """Return the servers of projects on a host."""
-    there = multi_tenant.servers_on(climate, name)
+    there = unregistered_hosts.servers_on(climate, name)
     return None if there is None else [server for server in there if server.project_id in projects]
 
 

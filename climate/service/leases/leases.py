@@ -29,7 +29,7 @@ from climate.service.admission.admission import Grant
 from climate.service.admission.enforcement import Approval
 from climate.service.events import host_power_on, unbegun_claims
 from climate.service.journal import archives
-from climate.service.leases import lease_pools, shortages
+from climate.service.leases import reservation_aggregates, shortages
 from climate.service.leases import reservations as planning
 from climate.service.leases.dates import LATEST
 from climate.service.notifications import delivery
@@ -101,7 +101,7 @@ def create(
             request,
             lambda wish: enforcement.run_approved(climate, caller, _create, climate, wish, dry_run=dry_run),
         )
-    return lease_pools.announce(climate, lease, new=True) if is_new and not dry_run else lease
+    return reservation_aggregates.announce(climate, lease, new=True) if is_new and not dry_run else lease
 
 
 def dry_run_create(
@@ -284,7 +284,7 @@ def delete(
         lambda owner: run(climate, _delete, climate, owner, caller, lease_id, version, keep=not dry_run),
     )
     if not dry_run:
-        lease_pools.withdraw(climate, lease)
+        reservation_aggregates.withdraw(climate, lease)
     return lease
 
 
@@ -314,7 +314,7 @@ def _read(conn: Connection, climate: Climate, caller: Caller, lease_id: UUID, at
     known = journal.of_lease(journal.until(story(conn, climate, caller, lease_id), at))
     if not known or (lease := fold(known)).gone:
         raise shortages.lease_not_found(lease_id)
-    return lease_pools.with_aggregate_ids(conn, lease)
+    return reservation_aggregates.with_aggregate_ids(conn, lease)
 
 
 def listed(climate: Climate, caller: Caller, listing: Listing) -> list[Lease]:
@@ -352,13 +352,13 @@ def story(conn: Connection, climate: Climate, caller: Caller, lease_id: UUID) ->
 
 def at_version(conn: Connection, climate: Climate, caller: Caller, lease_id: UUID, version: int) -> Lease:
     known = journal.of_lease(entry for entry in story(conn, climate, caller, lease_id) if entry.version <= version)
-    return lease_pools.with_aggregate_ids(conn, fold(known))
+    return reservation_aggregates.with_aggregate_ids(conn, fold(known))
 
 
 def as_created(conn: Connection, ids: Sequence[UUID]) -> list[Lease]:
     """Return leases that are not archived as they were created, also deleted ones."""
     first = [entry for entry in journal.read_many(conn, ids) if entry.version == 1]
-    return [lease_pools.with_aggregate_ids(conn, fold(journal.of_lease([entry]))) for entry in first]
+    return [reservation_aggregates.with_aggregate_ids(conn, fold(journal.of_lease([entry]))) for entry in first]
 
 
 def scope(caller: Caller) -> str | None:

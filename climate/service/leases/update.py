@@ -32,7 +32,7 @@ from climate.service.admission import admission, enforcement
 from climate.service.admission.admission import Grant
 from climate.service.admission.enforcement import Approval
 from climate.service.events import host_power_on, unbegun_claims
-from climate.service.leases import joint_allocation, lease_pools, shortages
+from climate.service.leases import joint_allocation, reservation_aggregates, shortages
 from climate.service.leases import reservations as planning
 from climate.service.leases.joint_allocation import AllocationRequest, Settled
 from climate.service.leases.leases import limited, scope, wake_if_soon
@@ -106,7 +106,7 @@ def update(
         request = replace(request, caller=replace(caller, project_id=lease.project_id), extender=caller)
         changed = _carried_out(climate, request, dry_run=dry_run)
     if not dry_run and not changes.allocates_nothing:
-        changed = lease_pools.announce(climate, changed)
+        changed = reservation_aggregates.announce(climate, changed)
     return access.visible(caller, changed)
 
 

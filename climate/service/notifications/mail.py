@@ -19,8 +19,8 @@ from climate.service.notifications import delivery, mail_texts
 from climate.service.notifications.notice_texts import time_text
 from climate.service.transaction import run
 from climate.store.notices import calendar_feeds, notifications
-from climate.store.notices import mail as mail_rows
-from climate.store.notices.mail import Reminder
+from climate.store.notices import mail_preferences as mail_rows
+from climate.store.notices.mail_preferences import Reminder
 from climate.store.notices.notifications import Kept, Result
 
 log = structlog.get_logger(__name__)

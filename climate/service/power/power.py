@@ -20,7 +20,7 @@ from climate.service.leases import shortages
 from climate.service.power import switching
 from climate.service.power.parallel_requests import Job
 from climate.service.transaction import run
-from climate.store.hosts import pool_membership, power, power_history, tampering
+from climate.store.hosts import pool_membership, power, power_history, row_consistency
 from climate.store.hosts.power import Supply
 
 USED = frozenset({Pool.LENT, Pool.RECYCLING, Pool.DRAINING, Pool.CLEANING})
@@ -79,7 +79,7 @@ def put(
 
 def _put(conn: Connection, climate: Climate, caller: Caller, host_id: str, wiring: Wiring, sealed: str) -> Powered:
     place, now = pool_membership.get(conn, number(host_id), lock=True), climate.now(conn)
-    tampering.refuse_tampered(conn, place)
+    row_consistency.refuse_tampered(conn, place)
     fact = HostPowerSet(now, wiring.driver, wiring.settings, wiring.watts, bool(sealed))
     pool_membership.record(conn, caller, [(place, [fact])])
     made = power.store(conn, Supply(place.host, wiring.driver, wiring.settings, now, sealed, wiring.watts), now)
@@ -120,7 +120,7 @@ def _clear(conn: Connection, climate: Climate, caller: Caller, host_id: str, for
     if not force and (not place.on or result.supply.wanted == OFF):
         raise Conflict(f"Host {place.name} is switched off: switch it on first, or force it")
     now = climate.now(conn)
-    tampering.refuse_tampered(conn, place)
+    row_consistency.refuse_tampered(conn, place)
     power.clear(conn, place.host)
     on = () if place.on else (HostSwitched(now, True, "no longer switched by climate"),)
     pool_membership.record(conn, caller, [(place, [HostPowerCleared(now), *on])])

@@ -20,7 +20,7 @@ from climate.domain.policy import Caller, require
 from climate.service.admission import admission, enforcement
 from climate.service.admission.enforcement import Gates
 from climate.service.events import unbegun_claims
-from climate.service.leases import lease_pools, update
+from climate.service.leases import reservation_aggregates, update
 from climate.service.leases.dates import LATEST
 from climate.service.leases.leases import scope, wake_if_soon
 from climate.service.leases.update import Change, Changes
@@ -29,7 +29,7 @@ from climate.service.notifications import lease_events as lifecycle
 from climate.service.preemption import second_try
 from climate.service.preemption.second_try import BEFORE_ALL, Turn
 from climate.service.series.create import Outcome, clash, refusal_of, whole
-from climate.service.series.occurrences import Occurrence, name_of
+from climate.service.series.occurrence_alternatives import Occurrence, name_of
 from climate.service.series.recurrence import moved
 from climate.service.transaction import run
 from climate.store.allocation import preemptible
@@ -117,7 +117,7 @@ def change(
     changed, outcome = second_try.if_lacking(attempt)
     if not dry_run:
         for lease in changed:
-            lease_pools.announce(climate, lease)
+            reservation_aggregates.announce(climate, lease)
     return outcome
 
 
@@ -262,7 +262,7 @@ def delete(
     deleted = run(climate, _delete, climate, request, keep=not dry_run)
     if not dry_run:
         for lease in deleted:
-            lease_pools.withdraw(climate, lease)
+            reservation_aggregates.withdraw(climate, lease)
 
 
 def _delete(conn: Connection, climate: Climate, request: _Request) -> list[Lease]:

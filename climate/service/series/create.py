@@ -27,13 +27,13 @@ from climate.domain.planning.series import Make, Series, SeriesCreated, Skipped
 from climate.domain.policy import Caller, require
 from climate.service.admission import enforcement
 from climate.service.admission.enforcement import Gates
-from climate.service.leases import lease_pools, leases, shortages
+from climate.service.leases import leases, reservation_aggregates, shortages
 from climate.service.leases import reservations as planning
 from climate.service.leases.leases import LeaseRequest
 from climate.service.preemption import second_try
 from climate.service.preemption.second_try import Turn
 from climate.service.series import recurrence
-from climate.service.series.occurrences import Occurrence, name_of, suggested
+from climate.service.series.occurrence_alternatives import Occurrence, name_of, suggested
 from climate.service.transaction import run
 from climate.store import idempotency
 from climate.store.allocation import preemptible
@@ -113,7 +113,9 @@ def _twice(climate: Climate, request: _Request) -> Outcome:
 
 
 def _announced(climate: Climate, one: Occurrence) -> Occurrence:
-    return one if one.lease is None else replace(one, lease=lease_pools.announce(climate, one.lease, new=True))
+    return (
+        one if one.lease is None else replace(one, lease=reservation_aggregates.announce(climate, one.lease, new=True))
+    )
 
 
 def _read(climate: Climate, caller: Caller, wanted: SeriesOrder, key: Key | None, *, dry_run: bool) -> _Request:

@@ -28,7 +28,7 @@ from climate.domain.status import LeaseStatus
 from climate.plugin import ResourceRequest
 from climate.service.events import host_power_on, unbegun_claims
 from climate.service.hosts.lease_transitions import lead
-from climate.service.leases import lease_pools, leases, shortages
+from climate.service.leases import leases, reservation_aggregates, shortages
 from climate.service.leases.leases import LeaseRequest, scope
 from climate.service.notifications import delivery
 from climate.service.notifications import lease_events as lifecycle
@@ -91,7 +91,7 @@ def create(
     in_use = _in_use(climate, parent)
     request = _Request(caller, parent_id, order, key, in_use)
     lease, is_new = run(climate, _create, climate, request, keep=not dry_run)
-    return lease_pools.announce(climate, lease, new=True) if is_new and not dry_run else lease
+    return reservation_aggregates.announce(climate, lease, new=True) if is_new and not dry_run else lease
 
 
 def _in_use(climate: Climate, parent: Lease) -> frozenset[str]:
@@ -318,7 +318,7 @@ def _recorded(conn: Connection, climate: Climate, case: _Case, planned: PlannedR
     after = fold(facts, parent)
     facts = [*power_events(conn, climate, parent, after, now), *facts]
     after = stored.record(conn, case.request.caller, parent, *facts)
-    pools = lease_pools.aggregate_insert(conn, climate, fold([made]))
+    pools = reservation_aggregates.aggregate_insert(conn, climate, fold([made]))
     lease = stored.record(conn, case.request.caller, None, made, pools=pools)
     own = (lifecycle.of(climate.settings, parent, after), lifecycle.of(climate.settings, None, lease))
     delivery.notify(conn, now, *(notice for notices in own for notice in notices))

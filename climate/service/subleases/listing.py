@@ -9,7 +9,7 @@ from climate.domain.policy import Caller, require
 from climate.domain.sharing.sharing import Access, refusal
 from climate.service.sharing import access
 from climate.service.transaction import run
-from climate.store.allocation import subleases
+from climate.store.allocation import due_subleases
 from climate.store.leases import leases
 from climate.store.leases.leases import ReadLease
 
@@ -27,7 +27,7 @@ def _read(conn: Connection, caller: Caller, lease_id: UUID) -> list[ReadLease]:
     parent = access.get(conn, caller, lease_id)
     if (relation := access.relation(caller, parent)) is not Access.OWNER:
         raise refusal(relation)
-    ids = subleases.of_parent(conn, lease_id)
+    ids = due_subleases.of_parent(conn, lease_id)
     rows = leases.read_many(conn, ids)
     known = leases.readable(rows.values())
     return [access.visible(caller, known[one]) if one in known else rows[one] for one in ids]

@@ -32,7 +32,7 @@ from climate.service.round_steps import RoundSteps
 from climate.service.subleases import notices
 from climate.service.transaction import run
 from climate.store import locks
-from climate.store.allocation import subleases
+from climate.store.allocation import due_subleases
 from climate.store.hosts import pool_membership
 from climate.store.journal import journal
 from climate.store.leases import event_claims, leases
@@ -52,8 +52,8 @@ def run_round(climate: Climate) -> int:
     Hosts are returned first, because another sub-lease may wait for them.
     """
     with reading(climate.engine) as conn:
-        over = subleases.to_return(conn, PORTION)
-        due = subleases.due(conn, climate.now(conn), PORTION)
+        over = due_subleases.to_return(conn, PORTION)
+        due = due_subleases.due(conn, climate.now(conn), PORTION)
     steps = RoundSteps("sub-lease postponed")
     done = [_processed(climate, steps, _return, lease_id) for lease_id in over]
     done += [_processed(climate, steps, _take, lease_id) for lease_id in due]

@@ -32,7 +32,7 @@ from climate.service.admission.enforcement import Approval
 from climate.service.availability.question import ELSEWHERE
 from climate.service.events import host_power_on
 from climate.service.events.event_dispatch import system
-from climate.service.leases import lease_pools, leases
+from climate.service.leases import leases, reservation_aggregates
 from climate.service.leases import reservations as planning
 from climate.service.leases.leases import LeaseRequest
 from climate.service.notifications import delivery, notice_texts
@@ -174,7 +174,7 @@ def attempt(climate: Climate, lease_id: UUID, period: Period, kept: Set[int]) ->
         return False
     if result is None:
         return False
-    lease_pools.announce(climate, result, new=True)
+    reservation_aggregates.announce(climate, result, new=True)
     return True
 
 

@@ -27,9 +27,9 @@ from climate.domain.availability.demands import (
 from climate.domain.facts import FOREVER
 from climate.domain.hosts.requirements import Requirement
 from climate.domain.period import Period
-from climate.store.allocation import busy_periods, preemptible
-from climate.store.allocation.busy_periods import BEGINS, ENDS
+from climate.store.allocation import free_gaps, preemptible
 from climate.store.allocation.floating_ips import AddressRequest
+from climate.store.allocation.free_gaps import BEGINS, ENDS
 from climate.store.allocation.host_queries import far_from_up, suits
 from climate.store.allocation.hosts import HostRequest
 from climate.store.allocation.inventories import AmountRequest
@@ -60,7 +60,7 @@ def of_hosts(conn: Connection, request: HostRequest, horizon: Horizon, tail: int
     known = [(number, begins, ends) for number, _, begins, ends in rows]
     until_up = (seconds(horizon.now), seconds(ready))
     off = {number: until_up for number, is_off, _, _ in rows if is_off} if until_up[0] < until_up[1] else {}
-    gaps = busy_periods.decode(known, off)
+    gaps = free_gaps.decode(known, off)
     return WholeDemand(HOSTS, request.least, request.most, tail, gaps, preemptible=request.gives_way)
 
 
@@ -106,7 +106,7 @@ def of_addresses(conn: Connection, request: AddressRequest, horizon: Horizon, ta
     rows = conn.execute(_ADDRESSES, given).all()
     numbers = {row.address: row.number for row in rows}
     must = frozenset(numbers.get(address, MISSING) for address in request.required)
-    gaps = busy_periods.decode([(row.number, row.begins, row.ends) for row in rows], {})
+    gaps = free_gaps.decode([(row.number, row.begins, row.ends) for row in rows], {})
     return WholeDemand(ADDRESSES, request.amount, request.amount, tail, gaps, must)
 
 

@@ -15,7 +15,7 @@ from climate.domain.facts import HostDescribed, HostEnrolled, HostRemoved
 from climate.domain.hosts.pools import Pool
 from climate.domain.policy import Caller
 from climate.store import locks
-from climate.store.hosts import pool_membership, tampering
+from climate.store.hosts import pool_membership, row_consistency
 from climate.store.tables.hosts import hosts, properties
 from climate.store.tables.leases import allocations, in_force, reservations
 
@@ -136,7 +136,7 @@ def change(conn: Connection, author: Caller, host_id: int, extra: Mapping[str, s
     """Set capabilities, or remove those whose value is None. Raise Tampered if rows do not match the facts."""
     host = get(conn, host_id, lock=True)
     place = pool_membership.get(conn, host_id)
-    tampering.refuse_tampered(conn, place)
+    row_consistency.refuse_tampered(conn, place)
     pool_membership.record(conn, author, [(place, [HostDescribed(now, dict(extra))])])
     merged = {**host.extra, **extra}
     kept = {key: value for key, value in merged.items() if value is not None}

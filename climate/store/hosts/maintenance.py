@@ -35,7 +35,7 @@ from climate.domain.period import Period
 from climate.domain.policy import Caller
 from climate.store import locks
 from climate.store.journal import journal
-from climate.store.leases import healing_waits, tampering
+from climate.store.leases import healing_waits, row_consistency
 from climate.store.tables.hosts import hosts, windows
 from climate.store.tables.leases import allocations, has, in_force
 
@@ -242,7 +242,7 @@ def change(conn: Connection, author: Caller, after: Window, now: datetime) -> No
 def refuse_tampered(conn: Connection, window: Window) -> None:
     """Raise Tampered unless a locked window matches its facts."""
     known = journal.of_window(journal.read(conn, window.id))
-    tampering.refuse(f"maintenance window {window.id}", window.standing, fold(known) if known else None)
+    row_consistency.refuse(f"maintenance window {window.id}", window.standing, fold(known) if known else None)
 
 
 def others(conn: Connection, window: Window) -> list[Window]:

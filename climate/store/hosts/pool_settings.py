@@ -14,7 +14,7 @@ from climate.domain.operator_facts import PoolTermsSet, decided, terms_stream
 from climate.domain.policy import Caller
 from climate.settings import Settings
 from climate.store.journal import journal
-from climate.store.leases import tampering
+from climate.store.leases import row_consistency
 from climate.store.tables.hosts import pool_terms
 
 FILLING = ("horizon", "spare", "margin", "slack", "dwell", "drain", "move_servers")
@@ -99,7 +99,7 @@ def store(conn: Connection, author: Caller, changes: Mapping[str, object], now: 
     """
     stream = terms_stream(Pool.RESERVATION)
     known = journal.lock_stream(conn, stream)
-    tampering.refuse_values(
+    row_consistency.refuse_values(
         f"the pool {Pool.RESERVATION}", _set_values(stored_settings(conn)), decided(journal.of_operators(known))
     )
     journal.append(conn, author, stream, known, PoolTermsSet(now, Pool.RESERVATION, dict(changes)))

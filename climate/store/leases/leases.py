@@ -35,7 +35,7 @@ from climate.domain.policy import Caller
 from climate.domain.status import EventStatus, HoldState, LeaseStatus
 from climate.store import locks
 from climate.store.journal import journal
-from climate.store.leases import healing_waits, tampering
+from climate.store.leases import healing_waits, row_consistency
 from climate.store.leases import rows as lease_rows
 from climate.store.leases.rows import lease_of
 from climate.store.tables.floating_ips import floating_allocations, floating_ips
@@ -68,7 +68,7 @@ def record(
     Raise Tampered if its rows are not the fold of its journal, because new facts would preserve the difference.
     """
     if lease is not None:
-        tampering.refuse_lease(conn, lease)
+        row_consistency.refuse_lease(conn, lease)
     return record_many(conn, author, [(lease, happened)], pools)[0]
 
 

@@ -12,7 +12,7 @@ from climate.domain.planning.series import Series, SeriesCreated, SeriesFact, Sk
 from climate.domain.policy import Caller
 from climate.store import locks
 from climate.store.journal import fact_codec, journal
-from climate.store.leases import tampering
+from climate.store.leases import row_consistency
 from climate.store.tables.leases import leases
 from climate.store.tables.series import lease_series as table
 
@@ -47,7 +47,7 @@ def create(conn: Connection, author: Caller, fact: SeriesCreated) -> Series:
 
 def record(conn: Connection, author: Caller, series: Series, fact: SeriesFact) -> Series:
     """Record a change of a series, whose row is locked. Raise Tampered if its rows are not the fold of its journal."""
-    tampering.refuse(f"series {series.id}", series, fold(journal.of_series(journal.read(conn, series.id))))
+    row_consistency.refuse(f"series {series.id}", series, fold(journal.of_series(journal.read(conn, series.id))))
     after = fold([fact], series)
     conn.execute(update(table).where(table.c.id == series.id).values(row_of(after)))
     journal.append_next(conn, author, [(series.id, fact)])

@@ -25,7 +25,7 @@ from sqlalchemy import (
 
 from climate.database.connections import Query
 from climate.domain.hosts.pools import Pool
-from climate.store.allocation import inventories, subleases
+from climate.store.allocation import due_subleases, inventories
 from climate.store.hosts import cleaning, health, maintenance, quarantine
 from climate.store.leases import preemptions
 from climate.store.schema import Time
@@ -75,8 +75,8 @@ _HOSTS = or_(
     exists(select(health.concerned_leases(_NOW).subquery("concerned").c.lease_id)),
     exists(quarantine.still_held(_NOW)),
     exists(preemptions.due_leases(_NOW)),
-    exists(subleases.due_parents(_NOW)),
-    exists(subleases.over()),
+    exists(due_subleases.due_parents(_NOW)),
+    exists(due_subleases.over()),
 )
 _FILLING = exists().where(or_(pool_terms.c.target > 0, pool_terms.c.horizon > 0))
 _VOLUMES = exists(inventories.KEPT)

@@ -3,7 +3,7 @@
 from typing import Any
 
 from climate.service.host_operations import recycling
-from climate.service.journal import check
+from climate.service.journal import consistency_check
 from climate.service.subleases import round as subleases
 from tests.api.compute.api_clients import Person, World, done, hours_away, message
 from tests.system.stack import await_so
@@ -165,7 +165,7 @@ def test_a_host_goes_to_a_sub_lease_and_returns(there: World, member: Person, st
     assert [member.status(one) for one in (mine, second, third)] == ["ACTIVE"] * 3
     done(member("DELETE", path), 204)
     await_so(lambda: _rounds(there) or sorted(_pools(there)["freepool"]) == ["gpu-1", "gpu-2"], 60, "all are back")
-    assert check.differences(there.climate) == []
+    assert consistency_check.differences(there.climate) == []
 
 
 def _rounds(there: World) -> None:

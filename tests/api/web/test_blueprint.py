@@ -8,7 +8,7 @@ from flask import Flask
 from api.web.blueprint import ANYBODY, SIGNED_IN, blueprint
 from climate.context import Climate
 from climate.domain.policy import RULES
-from climate.store.journal import changes
+from climate.store.journal import change_feed
 from tests.api.reservation.api_clients import Person
 from tests.api.web.page_clients import Browser, signed_in
 
@@ -74,7 +74,7 @@ def test_page_has_the_position_of_the_journal_at_which_it_was_read(climate: Clim
     before = position()
     Person(pages, "member").lease()
     with climate.engine.connect() as conn:
-        last = changes.last_taken(conn)
+        last = change_feed.last_taken(conn)
     assert before < position() == last
     assert "data-after" not in member.get("/ui/leases", headers={"HX-Request": "true"}).text
     with climate.engine.begin() as conn:

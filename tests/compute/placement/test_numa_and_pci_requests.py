@@ -10,7 +10,7 @@ import pytest
 from climate.compute.errors import BadRequest, NoValidHost, VirtError
 from climate.compute.models.flavor import Flavor
 from climate.compute.models.server import DELETE, ERROR
-from climate.compute.nodes.machine_report import numa_cells, pci_devices
+from climate.compute.nodes.hardware_discovery import numa_cells, pci_devices
 from climate.compute.nodes.nodes_file_entry import node_spec
 from climate.compute.servers import actions, resize
 from tests.compute.cloud_factory import Place, node, place

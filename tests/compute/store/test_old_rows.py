@@ -9,7 +9,7 @@ from sqlalchemy import Connection, text
 
 from climate.compute.cells.servers import healing
 from climate.compute.store.cells import changes, messages, servers
-from climate.compute.store.zones import builds, offers
+from climate.compute.store.zones import builds, used_offers
 from climate.database.batch_delete import PORTION
 from tests.compute.cloud_factory import Place, node, place
 from tests.scenarios.test_statement_counts import counted
@@ -54,7 +54,7 @@ OLD: Mapping[str, tuple[str, Forget, int]] = {
     "compute_zone_offers": (
         "(item_id, project_id, build_id, launch_index, vcpus, ram_mb, expires_at)"
         " SELECT n::text, 'p', 'b', n, 1, 1, now() - ago",
-        offers.sweep,
+        used_offers.sweep,
         PORTION,
     ),
 }

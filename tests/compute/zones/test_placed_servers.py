@@ -7,7 +7,7 @@ from uuid import uuid4
 from sqlalchemy import text
 
 from climate.compute.zones import placed_servers, polling, registry
-from climate.compute.zones.client import ChildAnswer, ChildError, ChildRequest
+from climate.compute.zones.client_interface import ChildAnswer, ChildError, ChildRequest
 from climate.compute.zones.models import ChildZone
 from tests.compute.zones.tree import Tree, Zone
 

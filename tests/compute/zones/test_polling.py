@@ -11,7 +11,7 @@ from sqlalchemy import text
 
 from climate.compute import Compute
 from climate.compute.zones import polling, registry, service_reports
-from climate.compute.zones.client import ChildAnswer, ChildError, ChildRefused, ChildRequest, ChildTimeout
+from climate.compute.zones.client_interface import ChildAnswer, ChildError, ChildRefused, ChildRequest, ChildTimeout
 from climate.compute.zones.models import ChildZone
 from tests.compute.zones.tree import Tree
 

@@ -15,7 +15,7 @@ from climate.domain.lease import Lease
 from climate.domain.limits import Limit
 from climate.domain.policy import Caller
 from climate.service.admission import limits
-from climate.service.journal import check
+from climate.service.journal import consistency_check
 from climate.service.leases import leases, update
 from climate.service.leases.leases import LeaseRequest
 from climate.service.leases.update import Changes
@@ -118,7 +118,7 @@ def test_changes_are_bound_where_they_take_more(climate: Climate, clock: Clock) 
     fewer = update.update(climate, MEMBER, lease.id, Changes(reservations=[{**reservation, "min": 1, "max": 1}]))
     assert len(held(fewer)) == 1
     assert refused(Changes(end=end + timedelta(hours=9))) == "max_lease_seconds"
-    assert check.differences(climate) == []
+    assert consistency_check.differences(climate) == []
 
 
 def test_an_admin_who_mends_a_lease_of_another_project_is_bound_by_nothing(climate: Climate, clock: Clock) -> None:
@@ -166,7 +166,7 @@ def test_hours_of_hosts_in_a_sub_lease_up_to_the_end_stay_used(climate: Climate,
     tick(climate, clock)
     assert standing(climate)["host_hours"] == (None, 40 if ends else 20)
     assert standing(climate, STRANGER)["host_hours"] == (None, 0)
-    assert check.differences(climate) == []
+    assert consistency_check.differences(climate) == []
 
 
 def test_leases_that_have_ended_are_none(climate: Climate, clock: Clock) -> None:

@@ -11,7 +11,7 @@ from climate.domain.status import LeaseStatus
 from climate.service.availability import holds, search
 from climate.service.availability.holds import Details
 from climate.service.availability.question import SearchRequest
-from climate.service.journal import check
+from climate.service.journal import consistency_check
 from climate.service.journal.rebuild import rebuild
 from climate.service.leases import leases
 from climate.store.leases.leases import Listing
@@ -61,7 +61,7 @@ def test_a_renewed_hold_is_what_its_facts_say(climate: Climate, clock: Clock) ->
     clock.forward(minutes=5)
     renewed = holds.renew(climate, MEMBER, hold.id)
     assert renewed.hold_until == clock.time + timedelta(minutes=10)
-    assert check.differences(climate) == []
+    assert consistency_check.differences(climate) == []
     before = leases.listed(climate, ADMIN, Listing())
     rebuild(climate)
     assert leases.listed(climate, ADMIN, Listing()) == before == [renewed]
@@ -85,7 +85,7 @@ def test_sixteen_clients_hold_and_take_without_overlap(climate: Climate, clock: 
     assert [one for one in answers if one is not None] == []
     assert made
     assert nothing_is_promised_twice(climate)
-    assert check.differences(climate) == []
+    assert consistency_check.differences(climate) == []
 
 
 def test_one_of_many_takers_gets_the_lease(climate: Climate, clock: Clock) -> None:

@@ -20,8 +20,8 @@ from climate.service.blazar_import import importer
 from climate.service.blazar_import.importer import Report, run_import
 from climate.service.blazar_import.records import BlazarData
 from climate.service.hosts import inventory, reconcile
-from climate.service.journal import check
-from climate.service.leases import lease_pools, leases
+from climate.service.journal import consistency_check
+from climate.service.leases import leases, reservation_aggregates
 from climate.service.leases.leases import LeaseRequest
 from climate.store.hosts import pool_membership
 from climate.store.leases.leases import Listing
@@ -92,7 +92,7 @@ def test_leases_keep_ids_dates_states_and_hosts(empty: Climate, recorded: Blazar
             (e.id, e.kind, e.time, e.status) for e in original.events
         }
         assert held(empty, lease) == in_blazar(recorded, lease.id)
-    assert check.differences(empty) == []
+    assert consistency_check.differences(empty) == []
 
 
 def test_requests_of_reservations_are_kept(empty: Climate, recorded: BlazarData) -> None:
@@ -170,7 +170,7 @@ def test_a_started_lease_ends_as_if_climate_had_started_it(
     # The next lease, from that moment on, has the host and another one.
     assert kept["next-hosts"].status == LeaseStatus.ACTIVE
     assert cloud.pools()[str(number("next-hosts 0"))] == {"compute-1.example", "compute-2.example"}
-    assert check.differences(empty) == []
+    assert consistency_check.differences(empty) == []
 
 
 def test_an_imported_lease_that_has_not_begun_can_be_deleted(
@@ -231,7 +231,7 @@ def test_an_interrupted_import_is_resumed(empty: Climate, recorded: BlazarData) 
     report = run_import(empty, recorded, resume=True)
     assert (report.leases, report.known) == (1, 9)
     assert len(by_name(empty)) == 10
-    assert check.differences(empty) == []
+    assert consistency_check.differences(empty) == []
 
 
 def test_what_was_refused_is_imported_after_a_correction(
@@ -276,7 +276,7 @@ def test_a_host_number_that_is_taken_is_replaced(empty: Climate, cloud: FakeClou
     names = {name: host for host, name in host_names(empty).items()}
     assert names["another"] == known.id
     assert len(set(names.values())) == len(names) == 7
-    assert check.differences(empty) == []
+    assert consistency_check.differences(empty) == []
     with empty.engine.connect() as conn:
         created = conn.scalar(text("SELECT count(*) FROM journal WHERE kind = :kind"), {"kind": HostEnrolled.__name__})
     assert created == 7
@@ -286,6 +286,6 @@ def test_pools_of_reservations_are_known_after_a_reconciliation(
     empty: Climate, cloud: FakeCloud, recorded: BlazarData
 ) -> None:
     kept = imported(empty, recorded)
-    lease_pools.reconcile(empty)
+    reservation_aggregates.reconcile(empty)
     lease = leases.get(empty, ADMIN, kept["active-hosts"].id)
     assert lease.reservations[0].aggregate_id == cloud.lease_pools()[str(number("active-hosts 0"))].id

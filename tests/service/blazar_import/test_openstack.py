@@ -14,8 +14,8 @@ from climate.plugin import ResourcePlugin
 from climate.service.blazar_import.importer import run_import
 from climate.service.blazar_import.records import BlazarData
 from climate.service.hosts import reconcile
-from climate.service.journal import check
-from climate.service.leases import lease_pools, leases
+from climate.service.journal import consistency_check
+from climate.service.leases import leases, reservation_aggregates
 from climate.service.leases.leases import Listing
 from climate.settings import Settings
 from tests.cloud.nova import Nova, nova
@@ -69,7 +69,7 @@ def test_an_import_changes_nothing_in_nova(both: tuple[Nova, Climate]) -> None:
     report = run_import(climate, DATA)
     assert (report.refusals, report.hosts, report.leases) == ((), 2, 4)
     assert reconcile.correct(climate) == 0
-    lease_pools.reconcile(climate)
+    reservation_aggregates.reconcile(climate)
     assert (there.aggregates, there.servers, there.flavors) == before
     assert there.log == []
 
@@ -93,7 +93,7 @@ def test_imported_leases_end_and_start_in_nova(both: tuple[Nova, Climate], clock
         NEXT_SHARED: ["n1"],
     }
     assert set(there.flavors) == {NEXT_SHARED}
-    assert check.differences(climate) == []
+    assert consistency_check.differences(climate) == []
 
 
 def test_what_blazar_created_for_a_lease_goes_when_it_is_deleted_before_its_start(both: tuple[Nova, Climate]) -> None:

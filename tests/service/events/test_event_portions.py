@@ -19,7 +19,7 @@ from climate.domain.errors import UnreadableLease
 from climate.domain.status import EventKind
 from climate.plugin import Plugins, ReservationContext
 from climate.service.events import event_dispatch, event_portions
-from climate.service.journal import check
+from climate.service.journal import consistency_check
 from climate.service.leases import leases
 from climate.store.engine import database_time
 from climate.store.leases.claim_portions import MOST_EVENTS, MOST_HOSTS, Batched, Candidate, numbered
@@ -58,7 +58,7 @@ def test_statements_and_commits_do_not_depend_on_how_many_are_started(here: Here
         found.append((len(seen), len(commits)))
         commits.clear()
     assert found == [(14, 3), (14, 3)], seen
-    assert check.differences(here.climate) == []
+    assert consistency_check.differences(here.climate) == []
 
 
 def test_a_host_that_is_missing_from_the_pool_puts_its_own_start_back_alone(here: Here) -> None:
@@ -74,7 +74,7 @@ def test_a_host_that_is_missing_from_the_pool_puts_its_own_start_back_alone(here
     here.ahead += timedelta(seconds=30)
     run_alone(here)
     assert here.status(made) == ["ACTIVE"] * 4
-    assert check.differences(here.climate) == []
+    assert consistency_check.differences(here.climate) == []
 
 
 def test_a_host_that_somebody_else_holds_delays_its_own_start_only(here: Here) -> None:
@@ -87,7 +87,7 @@ def test_a_host_that_somebody_else_holds_delays_its_own_start_only(here: Here) -
         assert here.claims() == [(False, False, 1)], "it is to be rung for at once, by a message of its own"
     assert len(run_alone(here)) == 1
     assert here.status(made) == ["ACTIVE"] * 3
-    assert check.differences(here.climate) == []
+    assert consistency_check.differences(here.climate) == []
 
 
 def test_a_plugin_that_overrides_the_start_alone_is_asked_for_each_start(here: Here) -> None:
@@ -120,7 +120,7 @@ def test_a_pool_that_another_transaction_holds_delays_its_own_start_only(here: H
         assert here.claims() == [(False, False, 1)], "it is to be rung for at once, by a message of its own"
     assert len(run_alone(here)) == 1
     assert here.status(made) == ["ACTIVE"] * 3
-    assert check.differences(here.climate) == []
+    assert consistency_check.differences(here.climate) == []
 
 
 def test_an_unforeseen_error_has_all_of_them_run_one_by_one(here: Here) -> None:
@@ -165,7 +165,7 @@ def test_a_result_that_cannot_be_recorded_keeps_no_other_from_being_recorded(her
     here.ahead += timedelta(seconds=20)
     assert len(run_alone(here)) == 1
     assert here.status(made) == ["ACTIVE"] * 3
-    assert check.differences(here.climate) == []
+    assert consistency_check.differences(here.climate) == []
 
 
 def test_a_message_that_comes_twice_while_its_work_is_done_is_dropped(here: Here) -> None:
@@ -212,7 +212,7 @@ def test_a_worker_that_is_killed_in_the_middle_loses_nothing_and_doubles_nothing
     assert len(run_alone(here)) == 3, "what was lost once is rung for alone"
     assert here.status(made) == ["ACTIVE"] * 3
     assert [here.facts(lease).count("EventFinished") for lease in made] == [1, 1, 1]
-    assert check.differences(here.climate) == []
+    assert consistency_check.differences(here.climate) == []
 
 
 def test_a_result_is_refused_for_what_was_taken_away_and_recorded_for_the_others(here: Here) -> None:

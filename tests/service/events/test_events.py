@@ -15,7 +15,7 @@ from climate.domain.lease import Lease
 from climate.domain.status import ERROR, IN_PROGRESS, UNDONE, EventStatus, LeaseStatus
 from climate.service.events import event_dispatch, events
 from climate.service.host_operations import failures
-from climate.service.journal import check
+from climate.service.journal import consistency_check
 from climate.store.leases import event_claims as claims
 from tests.conftest import ADMIN, MEMBER, STRANGER, Clock
 from tests.service import lease_actions
@@ -155,7 +155,7 @@ def _live_through(climate: Climate, clock: Clock, lease: Lease, cloud: FakeCloud
     ]
     assert sorted(seen) == sorted(wanted)
     assert len(cloud.pools()["freepool"]) == 8
-    assert check.differences(climate) == []
+    assert consistency_check.differences(climate) == []
 
 
 def test_steps_that_are_done_are_passed_over(climate: Climate, clock: Clock, cloud: FakeCloud) -> None:

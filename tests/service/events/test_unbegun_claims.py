@@ -12,7 +12,7 @@ from climate.context import Climate
 from climate.domain.errors import Busy
 from climate.domain.lease import Lease
 from climate.domain.status import DONE, UNDONE, LeaseStatus
-from climate.service.journal import check
+from climate.service.journal import consistency_check
 from climate.service.leases import host_replacement, lease_servers, leases, update
 from climate.service.leases.update import Changes
 from climate.store.leases.event_claims import Message
@@ -33,7 +33,7 @@ def lease(climate: Climate, clock: Clock) -> Lease:
 
 def late(climate: Climate, cloud: FakeCloud, message: Message) -> None:
     """A worker comes with a message that was sent before the change: it does and records nothing."""
-    calls, known = list(cloud.calls), check.differences(climate)
+    calls, known = list(cloud.calls), consistency_check.differences(climate)
     run(climate, message)
     assert (cloud.calls, known) == (calls, [])
 
@@ -149,7 +149,7 @@ def test_all_shares_of_an_event_are_taken_back_together(climate: Climate, clock:
         late(climate, cloud, message)
     run_due(climate)
     assert get(climate, lease).status is LeaseStatus.ACTIVE
-    assert check.differences(climate) == []
+    assert consistency_check.differences(climate) == []
 
 
 def test_a_change_that_is_refused_leaves_the_claim(climate: Climate, clock: Clock, lease: Lease) -> None:

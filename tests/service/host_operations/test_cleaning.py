@@ -14,7 +14,7 @@ from climate.domain.hosts.pools import Pool
 from climate.domain.lease import Lease
 from climate.domain.status import EventKind, LeaseStatus
 from climate.service.host_operations import cleaning, failures, recycling
-from climate.service.journal import check
+from climate.service.journal import consistency_check
 from tests.conftest import ADMIN, Clock
 from tests.service.host_operations.test_recycling import following, in_cloud, place_of, pool_of
 from tests.service.lease_actions import get, held, hosts_wanted, make, run_due
@@ -64,7 +64,7 @@ def test_the_time_has_to_pass(cleaned: Climate, clock: Clock, cloud: FakeCloud, 
     assert (pool_of(cleaned, number), in_cloud(cloud, number)) == (Pool.RESERVATION, "freepool")
     with engine.connect() as conn:
         assert conn.scalar(text("SELECT count(*) FROM allocations WHERE kind = 'cleaning'")) == 0
-    assert check.differences(cleaned) == []
+    assert consistency_check.differences(cleaned) == []
 
 
 def test_the_hook_is_run_once_for_each_cleaning(hooked: Climate, clock: Clock, hook: Path) -> None:
@@ -126,7 +126,7 @@ def test_a_hook_that_fails_is_tried_three_times_then_the_host_has_failed(
         )
     assert (told.project_id, told.host) == (None, number)
     assert "status 3" in told.message
-    assert check.differences(hooked) == []
+    assert consistency_check.differences(hooked) == []
 
 
 def test_a_host_that_cannot_be_cleaned_waits_for_an_admin_and_is_then_cleaned(

@@ -13,10 +13,10 @@ from climate.domain.hosts.pools import Pool
 from climate.service.host_operations import draining, failures, pool_moves, pools
 from climate.service.host_operations.pool_top_up import top_up
 from climate.service.hosts import inventory, reconcile
-from climate.service.hosts import multi_tenant as ordinary
+from climate.service.hosts import unregistered_hosts as ordinary
 from climate.service.hosts.inventory import RegistrationOptions
 from climate.service.hosts.move_checks import RequestedMove
-from climate.service.journal import check
+from climate.service.journal import consistency_check
 from tests.conftest import ADMIN, Clock, cloud_host
 from tests.scenarios.test_statement_counts import cost
 from tests.service.hosts.test_reconcile import place, put
@@ -90,7 +90,11 @@ def test_a_busy_host_is_closed_then_drained_then_kept(climate: Climate, cloud: F
     assert [draining.run_round(climate), draining.run_round(climate)] == [1, 0]
     taken = place(climate, made.id)
     assert (taken.pool, taken.home, taken.reason) == (Pool.RESERVATION, Pool.RESERVATION, draining.DRAINED)
-    assert ("n1" in cloud.pools()[FREEPOOL], reconcile.correct(climate), check.differences(climate)) == (True, 0, [])
+    assert ("n1" in cloud.pools()[FREEPOOL], reconcile.correct(climate), consistency_check.differences(climate)) == (
+        True,
+        0,
+        [],
+    )
 
 
 def test_its_servers_are_never_deleted_and_it_is_not_promised(

@@ -10,7 +10,7 @@ from climate.cloud import CloudError
 from climate.context import Climate
 from climate.domain.hosts.pools import Pool
 from climate.power import OFF, ON, PowerFenced, Target
-from climate.power.memory import Trouble
+from climate.power.simulated import Trouble
 from climate.service.host_operations import evacuation, failures
 from climate.service.hosts import reconcile
 from climate.service.power import power_saving, switching

@@ -15,7 +15,7 @@ from climate.domain.hosts.pools import Pool
 from climate.service.host_operations import failures
 from climate.service.host_operations.recovery import MOST_AT_ONCE
 from climate.service.hosts import inventory
-from climate.service.journal import check
+from climate.service.journal import consistency_check
 from climate.service.leases import broken_leases
 from climate.store.hosts import pool_membership
 from climate.store.journal import journal
@@ -35,7 +35,7 @@ def test_a_host_that_is_down_for_a_while_has_failed_and_comes_back(climate: Clim
     assert place(climate, 1).pool is Pool.RESERVATION
     assert pool_of(climate, 1) == {FREEPOOL}
     assert len(told(climate, "host.failed")) == len(told(climate, "host.recovered")) == 1
-    assert check.differences(climate) == []
+    assert consistency_check.differences(climate) == []
 
 
 def test_a_short_trouble_is_none(climate: Climate, clock: Clock, cloud: FakeCloud) -> None:
@@ -230,7 +230,7 @@ def test_many_hosts_return_in_portions(climate: Climate, clock: Clock, cloud: Fa
     assert failed_of(climate, numbers) == 5
     failures.check(climate)
     assert failed_of(climate, numbers) == 0
-    assert check.differences(climate) == []
+    assert consistency_check.differences(climate) == []
 
 
 def failed_of(climate: Climate, numbers: Sequence[int]) -> int:

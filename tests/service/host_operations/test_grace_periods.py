@@ -16,7 +16,7 @@ from climate.domain.status import DONE, UNDONE, LeaseStatus
 from climate.service.events import events
 from climate.service.host_operations import recycling
 from climate.service.hosts import inventory
-from climate.service.journal import check
+from climate.service.journal import consistency_check
 from climate.service.leases import lease_servers, leases, update
 from climate.service.leases.leases import LeaseRequest
 from climate.service.leases.update import Changes
@@ -107,7 +107,7 @@ def test_servers_go_on_and_nothing_is_booted(
     run_due(climate)
     assert (get(climate, lease).status, cloud.server(server)) == (LeaseStatus.TERMINATED, None)
     assert told(engine) == ["lease.grace", "lease.ended"]
-    assert check.differences(climate) == []
+    assert consistency_check.differences(climate) == []
 
 
 def test_its_hosts_are_promised_to_nobody_else_until_the_grace_is_over(
@@ -236,7 +236,7 @@ def test_grace_given_and_taken_while_the_lease_runs(climate: Climate, clock: Clo
     clock.time = taken.period.end
     run_due(climate)
     assert get(climate, lease).status is LeaseStatus.TERMINATED
-    assert check.differences(climate) == []
+    assert consistency_check.differences(climate) == []
 
 
 def test_a_lease_ends_as_a_whole(climate: Climate, clock: Clock) -> None:
@@ -390,4 +390,4 @@ def test_every_end(climate: Climate, clock: Clock, cloud: FakeCloud, policy: str
         assert (get(climate, next_one).status, start.outcome) == (LeaseStatus.ACTIVE, "OK")
         assert cloud.server(server) is None
         assert get(climate, next_one).degraded is False
-    assert check.differences(climate) == []
+    assert consistency_check.differences(climate) == []

@@ -18,7 +18,7 @@ from climate.domain.lease import Lease
 from climate.domain.status import LeaseStatus
 from climate.service.host_operations import failures, maintenance, pool_moves
 from climate.service.host_operations.maintenance import Changes, Planned, WindowRequest
-from climate.service.journal import check
+from climate.service.journal import consistency_check
 from climate.service.leases import leases
 from climate.service.leases.leases import LeaseRequest as LeaseOrder
 from climate.store.hosts.maintenance import NO_END, WindowFilter, WindowState
@@ -72,7 +72,7 @@ def test_the_host_goes_and_comes_back_on_time(climate: Climate, clock: Clock) ->
     assert pool_of(climate, 1) == {FREEPOOL}
     assert maintenance.get(climate, ADMIN, planned.id).state is WindowState.DONE
     assert len(told(climate, "host.maintenance")) == 2
-    assert check.differences(climate) == []
+    assert consistency_check.differences(climate) == []
 
 
 def test_an_open_window_lasts_until_it_is_ended(climate: Climate, clock: Clock) -> None:
@@ -137,7 +137,7 @@ def test_with_force_they_get_other_hosts(climate: Climate, clock: Clock) -> None
     assert not after.degraded
     pass_time(climate, clock, hours=1)
     assert get(climate, lease).status is LeaseStatus.ACTIVE
-    assert check.differences(climate) == []
+    assert consistency_check.differences(climate) == []
 
 
 def test_where_there_is_none_they_do_without_and_are_healed_later(climate: Climate, clock: Clock) -> None:
@@ -156,7 +156,7 @@ def test_where_there_is_none_they_do_without_and_are_healed_later(climate: Clima
     assert held(after) == held(lease)
     assert after.reservations[0].missing == 0
     assert pool_of(climate, 3) == {reservation(lease)}
-    assert check.differences(climate) == []
+    assert consistency_check.differences(climate) == []
 
 
 def test_a_running_lease_is_moved_and_its_servers_stay(climate: Climate, clock: Clock, cloud: FakeCloud) -> None:
@@ -174,7 +174,7 @@ def test_a_running_lease_is_moved_and_its_servers_stay(climate: Climate, clock: 
     assert place(climate, host).pool is Pool.RECYCLING
     assert place(climate, host).until == lease.period.end
     assert cloud.server(server) is not None
-    assert check.differences(climate) == []
+    assert consistency_check.differences(climate) == []
 
 
 def test_both_an_old_loss_and_a_new_one_count(climate: Climate, clock: Clock) -> None:

@@ -12,7 +12,7 @@ from climate.domain.errors import NotFound, Tampered
 from climate.service.host_operations import maintenance
 from climate.service.host_operations.maintenance import Changes, WindowRequest
 from climate.service.hosts import inventory
-from climate.service.journal import check
+from climate.service.journal import consistency_check
 from climate.service.journal.rebuild import rebuild
 from tests.conftest import ADMIN, Clock
 
@@ -53,7 +53,7 @@ def test_the_life_of_a_window(climate: Climate, clock: Clock) -> None:
     assert (at(60), at(61)) == (("new disks", "active"), ("new disks", "done"))
     with pytest.raises(NotFound):
         at(-1)
-    assert check.differences(climate) == []
+    assert consistency_check.differences(climate) == []
 
 
 def test_windows_that_nobody_ends_and_those_of_hosts_that_go(climate: Climate, clock: Clock) -> None:
@@ -65,7 +65,7 @@ def test_windows_that_nobody_ends_and_those_of_hosts_that_go(climate: Climate, c
     inventory.remove(climate, ADMIN, "4")
     assert story(climate, over)[-1] == ("WindowClosed", "climate:rounds")
     assert story(climate, gone)[-1] == ("WindowClosed", "admin-user")
-    assert check.differences(climate) == []
+    assert consistency_check.differences(climate) == []
 
 
 def allocated(engine: Engine) -> list[str]:
@@ -99,13 +99,13 @@ def test_forged_windows_become_no_facts_and_are_recreated(
     before = allocated(engine)
     with engine.begin() as conn:
         conn.execute(text(f"UPDATE maintenance_windows SET {damage} WHERE id = :id"), {"id": window_id})
-    assert [one.column for one in check.differences(climate)] == [named]
+    assert [one.column for one in consistency_check.differences(climate)] == [named]
     with pytest.raises(Tampered, match=rf"maintenance window {window_id} are not what its journal says \({named}\)"):
         command(climate, window_id)
     rebuild(climate)
     assert allocated(engine) == before
     command(climate, window_id)
-    assert check.differences(climate) == []
+    assert consistency_check.differences(climate) == []
 
 
 def test_lost_windows_come_back(climate: Climate, clock: Clock, engine: Engine) -> None:
@@ -116,7 +116,7 @@ def test_lost_windows_come_back(climate: Climate, clock: Clock, engine: Engine) 
     with engine.begin() as conn:
         conn.execute(text("DELETE FROM allocations WHERE kind = 'maintenance'"))
         conn.execute(text("DELETE FROM maintenance_windows"))
-    assert [one.what for one in check.differences(climate)] == ["has a journal but no rows"]
+    assert [one.what for one in consistency_check.differences(climate)] == ["has a journal but no rows"]
     rebuild(climate)
     assert allocated(engine) == before
     assert maintenance.get(climate, ADMIN, window_id).created_by == "admin-user"

@@ -13,7 +13,7 @@ from climate.service import housekeeping
 from climate.service.host_operations import evacuation, failures
 from climate.service.host_operations.pool_moves import RequestedMove, move
 from climate.service.hosts import reconcile
-from climate.service.journal import check
+from climate.service.journal import consistency_check
 from climate.service.journal.rebuild import rebuild
 from climate.store.hosts import pool_membership
 from climate.store.journal import fact_codec
@@ -37,7 +37,7 @@ def test_a_host_that_an_admin_takes_out_stays_out_whatever_the_reason_says(
     pass_time(climate, clock, hours=1)
     assert place(climate, 2).pool is Pool.FAILED
     assert failures.heal(climate, ADMIN, "1").pool is Pool.RESERVATION
-    assert check.differences(climate) == []
+    assert consistency_check.differences(climate) == []
 
 
 @pytest.mark.parametrize("words", WORDS)
@@ -88,10 +88,10 @@ def test_the_cause_is_kept_in_the_fact_and_the_row(climate: Climate, clock: Cloc
         fact = HostMoved(clock.time, Pool.FAILED, "other words", there.token, cause="declared_well")
         pool_membership.record(conn, ADMIN, [(there, [fact])])
     assert place(climate, 1).cause == "declared_well"
-    assert check.differences(climate) == []
+    assert consistency_check.differences(climate) == []
     with climate.engine.begin() as conn:
         conn.exec_driver_sql("UPDATE hosts SET pool_cause = 'not_cleaned' WHERE id = 1")
-    assert ["cause" in one.what for one in check.differences(climate)] == [True]
+    assert ["cause" in one.what for one in consistency_check.differences(climate)] == [True]
     assert rebuild(climate).left == ()
     assert place(climate, 1).cause == "declared_well"
     pass_time(climate, clock, seconds=climate.settings.failed_after)
@@ -143,9 +143,9 @@ def test_upkeep_corrects_the_cause_of_a_host_that_an_older_release_moved(climate
         ("failed", "its service is down", ""),
     ):
         _move_as_before(climate, pool, reason)
-        assert len(check.differences(climate)) == 1, reason  # the row keeps the cause that was there
+        assert len(consistency_check.differences(climate)) == 1, reason  # the row keeps the cause that was there
         housekeeping.tidy(climate)
-        assert (place(climate, 1).cause, check.differences(climate)) == (cause, [])
+        assert (place(climate, 1).cause, consistency_check.differences(climate)) == (cause, [])
 
 
 @pytest.mark.parametrize("words", WORDS)
@@ -153,4 +153,4 @@ def test_upkeep_leaves_a_cause_of_this_release_as_it_is(climate: Climate, words:
     failures.fail(climate, ADMIN, "1", words)
     housekeeping.tidy(climate)
     assert place(climate, 1).cause == ""
-    assert check.differences(climate) == []
+    assert consistency_check.differences(climate) == []

@@ -29,7 +29,7 @@ from climate.service.host_operations import maintenance, pools
 from climate.service.host_operations.pool_moves import Moved, move
 from climate.service.hosts import reconcile, reservable
 from climate.service.hosts.move_checks import RequestedMove
-from climate.service.journal import check
+from climate.service.journal import consistency_check
 from tests.conftest import ADMIN, MEMBER, Clock
 from tests.scenarios.test_races import at_once
 from tests.scenarios.test_statement_counts import cost
@@ -62,7 +62,7 @@ def test_hosts_go_where_an_admin_says(climate: Climate, cloud: FakeCloud) -> Non
     assert [one.after.pool for one in back] == [Pool.RESERVATION] * 2
     assert where(climate) == {"multi-tenant": {2}, "reservation": {1, 3, 4, 5, 6, 7, 8}}
     assert in_cloud(cloud) == {FREEPOOL: {"h1", *(f"h{number}" for number in range(3, 9))}}
-    assert (reconcile.correct(climate), check.differences(climate)) == (0, [])
+    assert (reconcile.correct(climate), consistency_check.differences(climate)) == (0, [])
     told = [entry.actor["user_id"] for entry in reservable.history(climate, ADMIN, "1")]
     assert told == ["admin-user"] * 3
 
@@ -118,7 +118,7 @@ def test_nothing_moves_where_it_is_already(climate: Climate, cloud: FakeCloud) -
 def test_a_dry_run_says_the_same_and_changes_nothing(climate: Climate, clock: Clock, cloud: FakeCloud) -> None:
     lease = make(climate, clock, hosts_wanted(2), start=5)
     number = str(min(held(lease)))
-    before, calls = check.differences(climate), len(cloud.calls)
+    before, calls = consistency_check.differences(climate), len(cloud.calls)
     with pytest.raises(Conflict):
         move(climate, ADMIN, RequestedMove([number], Pool.MULTI_TENANT), dry_run=True)
     (one,) = move(climate, ADMIN, RequestedMove([number], Pool.MULTI_TENANT, force=True), dry_run=True)
@@ -126,7 +126,7 @@ def test_a_dry_run_says_the_same_and_changes_nothing(climate: Climate, clock: Cl
     assert get(climate, lease) == lease
     assert len(cloud.calls) == calls
     assert where(climate) == {"reservation": set(range(1, 9))}
-    assert before == check.differences(climate) == []
+    assert before == consistency_check.differences(climate) == []
 
 
 def test_a_move_that_breaks_leases_is_refused_with_all_of_them(climate: Climate, clock: Clock) -> None:
@@ -171,7 +171,7 @@ def test_an_allocated_host_is_moved_by_force_only(climate: Climate, clock: Clock
     assert {pool for pool, names in cloud.pools().items() if f"h{number}" in names} == {
         reconcile.aggregate_of(one.after)
     } - {None}
-    assert (reconcile.correct(climate), check.differences(climate)) == (0, [])
+    assert (reconcile.correct(climate), consistency_check.differences(climate)) == (0, [])
 
 
 def test_by_force_a_lease_without_another_host_is_degraded(climate: Climate, clock: Clock) -> None:
@@ -297,7 +297,7 @@ def test_of_two_admins_at_once_one_wins(climate: Climate, engine: Engine, cloud:
     assert "A host was moved concurrently" in str(lost)
     reasons = [place(climate, number).reason for number in range(1, 5)]
     assert reasons in (["a", "a", "a", "by a test"], ["by a test", "by a test", "b", "b"])
-    assert check.differences(climate) == []
+    assert consistency_check.differences(climate) == []
 
 
 def test_of_two_admins_at_once_one_wins_the_reservation_pool(climate: Climate, cloud: FakeCloud) -> None:

@@ -17,7 +17,7 @@ from climate.domain.hosts.pools import Pool
 from climate.service.host_operations import draining, maintenance, pool_scaling, pools
 from climate.service.host_operations.pool_scaling import explain, run_round
 from climate.service.hosts import reconcile, reservable
-from climate.service.journal import check
+from climate.service.journal import consistency_check
 from climate.service.leases import leases
 from climate.service.subleases import round as subleases
 from climate.store.hosts import pool_membership
@@ -42,7 +42,7 @@ def where(climate: Climate) -> Counter[str]:
 
 def sound(climate: Climate) -> bool:
     """Books, rows and cloud agree."""
-    return (reconcile.correct(climate), check.differences(climate)) == (0, [])
+    return (reconcile.correct(climate), consistency_check.differences(climate)) == (0, [])
 
 
 def why(climate: Climate, number: int) -> str:

@@ -11,7 +11,7 @@ from climate.service.host_operations import pool_moves, pools
 from climate.service.host_operations.pool_top_up import top_up
 from climate.service.hosts import reconcile, reservable
 from climate.service.hosts.move_checks import RequestedMove
-from climate.service.journal import check
+from climate.service.journal import consistency_check
 from tests.conftest import ADMIN, Clock
 from tests.scenarios.test_statement_counts import cost
 from tests.service.hosts.test_reconcile import place, put
@@ -50,7 +50,7 @@ def test_a_host_with_servers_is_left_where_it_is(climate: Climate, released: Fak
     target(climate, 8)
     assert [top_up(climate), top_up(climate)] == [3, 0]
     assert kept(climate) == set(range(2, 9))
-    assert (place(climate, 1).pool, reconcile.correct(climate), check.differences(climate)) == (
+    assert (place(climate, 1).pool, reconcile.correct(climate), consistency_check.differences(climate)) == (
         Pool.MULTI_TENANT,
         0,
         [],

@@ -14,7 +14,7 @@ from climate.domain.lease import Lease
 from climate.domain.status import EventKind, LeaseStatus
 from climate.service.host_operations import cleaning, pools, recycling
 from climate.service.host_operations.recycling import UpcomingAction
-from climate.service.journal import check
+from climate.service.journal import consistency_check
 from climate.service.leases import leases
 from climate.service.leases.leases import LeaseRequest
 from climate.store.hosts import pool_membership
@@ -83,7 +83,7 @@ def test_it_goes_home_when_its_last_server_is_gone(climate: Climate, clock: Cloc
     assert recycling.run_round(climate) == 1
     assert (pool_of(climate, number), in_cloud(cloud, number)) == (Pool.RESERVATION, FREEPOOL)
     assert recycling.run_round(climate) == 0
-    assert check.differences(climate) == []
+    assert consistency_check.differences(climate) == []
 
 
 def test_what_it_waits_for_can_be_seen(climate: Climate, clock: Clock, cloud: FakeCloud) -> None:
@@ -114,7 +114,7 @@ def test_the_next_lease_wins_but_not_before_the_deadline(climate: Climate, clock
     run_due(climate)
     assert get(climate, lease).status is LeaseStatus.ACTIVE
     assert cloud.server(server) is None
-    assert check.differences(climate) == []
+    assert consistency_check.differences(climate) == []
 
 
 def test_the_lead_leaves_time_for_cleaning(cleaned: Climate, clock: Clock, cloud: FakeCloud) -> None:
@@ -172,7 +172,7 @@ def test_servers_are_moved_to_another_host_where_that_was_agreed(
     assert moved is not None
     assert (moved.host, get(climate, lease).status) == ("ordinary", LeaseStatus.ACTIVE)
     assert cloud.doubled() == []
-    assert check.differences(climate) == []
+    assert consistency_check.differences(climate) == []
 
 
 @pytest.mark.parametrize("trouble", [CloudError("away"), NotYet("busy"), Fenced("late")])
@@ -282,7 +282,7 @@ def test_a_released_host_that_is_promised_recycles_until_it_is_not(
     assert recycling.run_round(climate) == 1
     assert (pool_of(climate, kept), in_cloud(cloud, kept)) == (Pool.MULTI_TENANT, None)
     assert all(cloud.server(server) for server in servers)
-    assert check.differences(climate) == []
+    assert consistency_check.differences(climate) == []
 
 
 def test_a_promise_wins_over_a_release_too(climate: Climate, clock: Clock, cloud: FakeCloud) -> None:

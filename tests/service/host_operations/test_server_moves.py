@@ -15,7 +15,7 @@ from climate.service.host_operations.maintenance import Changes, WindowRequest
 from climate.service.hosts import inventory, reconcile
 from climate.service.hosts.inventory import RegistrationOptions
 from climate.service.hosts.move_checks import RequestedMove as Move
-from climate.service.journal import check
+from climate.service.journal import consistency_check
 from tests.conftest import ADMIN, Clock, cloud_host
 from tests.service.hosts.test_reconcile import place, put
 
@@ -115,7 +115,7 @@ def test_a_window_says_whether_servers_are_moved_away(climate: Climate, clock: C
     assert maintenance.get(climate, ADMIN, second.id, before).move_servers is False
     assert server_moves.run_round(climate) == 1
     assert whereabouts(cloud, servers) == {"n2": 2}
-    assert check.differences(climate) == []
+    assert consistency_check.differences(climate) == []
 
 
 def test_servers_stay_on_a_host_that_an_administrator_put_into_maintenance_without_a_window(

@@ -12,7 +12,7 @@ from climate.domain.hosts.pools import Pool
 from climate.domain.status import LeaseStatus
 from climate.service.host_operations import maintenance
 from climate.service.hosts import inventory, reconcile
-from climate.service.journal import check
+from climate.service.journal import consistency_check
 from climate.store.hosts import pool_membership
 from climate.store.leases import event_claims
 from tests.conftest import ADMIN, Clock, cloud_host
@@ -85,7 +85,11 @@ def test_a_removed_host_is_in_no_pool_any_more(climate: Climate, cloud: FakeClou
     assert not [name for name, members in cloud.pools().items() if "h3" in members]
     cloud.set_hosts(cloud.hosts.values())
     assert inventory.register(climate, ADMIN, "h3", {}).id == 9
-    assert (reconcile.correct(climate), "h3" in cloud.pools()[FREEPOOL], check.differences(climate)) == (0, True, [])
+    assert (reconcile.correct(climate), "h3" in cloud.pools()[FREEPOOL], consistency_check.differences(climate)) == (
+        0,
+        True,
+        [],
+    )
 
 
 def test_the_maintenance_of_a_removed_host_is_off(climate: Climate, clock: Clock) -> None:
@@ -107,7 +111,7 @@ def test_a_host_is_registered_under_a_token_that_later_claims_are_above(climate:
     cloud.place("h9", None, later)
     with pytest.raises(Fenced):
         cloud.enrol("h9", place.token)
-    assert check.differences(climate) == []
+    assert consistency_check.differences(climate) == []
 
 
 def test_a_host_that_was_removed_can_be_registered_again(climate: Climate, cloud: FakeCloud) -> None:

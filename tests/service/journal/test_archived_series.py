@@ -12,7 +12,7 @@ from sqlalchemy import Engine, text
 from climate.context import Climate
 from climate.database.connections import reading
 from climate.domain.errors import NotFound
-from climate.service.journal import archives, check
+from climate.service.journal import archives, consistency_check
 from climate.service.journal.archives import Outcome, Sizes
 from climate.service.leases import leases
 from climate.service.series import change
@@ -58,7 +58,7 @@ def test_a_deleted_series_is_archived_behind_its_leases(kept: Climate, clock: Cl
     assert left(engine) == (1, 3, 1)
     assert change.get(kept, MEMBER, stays.series.id).series == stays.series
     assert leases.history(kept, MEMBER, leases_of(gone)[0].id)[0].version == 1
-    assert check.differences(kept) == []
+    assert consistency_check.differences(kept) == []
     assert archived(kept).series == 0
 
 
@@ -95,10 +95,10 @@ def test_a_run_that_is_killed_is_continued(kept: Climate, clock: Clock, engine: 
 
     with pytest.raises(Killed):
         archived(kept, kill)
-    assert check.differences(kept) == []
+    assert consistency_check.differences(kept) == []
     archived(kept)
     assert left(engine) == (0, 0, 0)
-    assert check.differences(kept) == []
+    assert consistency_check.differences(kept) == []
     with reading(engine) as conn:
         assert sum(one.leases for one in stored.complete(conn)) == 4
         assert {one.state for one in stored.complete(conn)} == {"done"}

@@ -20,7 +20,7 @@ from climate.database.connections import reading
 from climate.domain.errors import Busy, Conflict, InvalidInput, NotFound, Unavailable
 from climate.domain.facts import LeaseRenamed
 from climate.domain.lease import Lease
-from climate.service.journal import archives, check, rebuild
+from climate.service.journal import archives, consistency_check, rebuild
 from climate.service.journal.archives import Outcome, Sizes
 from climate.service.leases import leases, update
 from climate.service.leases.update import Changes
@@ -126,7 +126,7 @@ def test_history_and_looks_back_answer_from_the_file(scene: Scene) -> None:
     scene.archive()
     assert leases.history(climate, MEMBER, lease.id) == told
     assert leases.get(climate, MEMBER, lease.id, at) == then
-    assert check.story(climate, lease.id)[1] == told
+    assert consistency_check.story(climate, lease.id)[1] == told
     for refused in (
         lambda: leases.history(climate, STRANGER, lease.id),
         lambda: leases.get(climate, MEMBER, lease.id),
@@ -149,13 +149,13 @@ def test_the_files_are_read_without_climate(scene: Scene) -> None:
 
 def test_check_and_rebuild_know_of_archives(scene: Scene, engine: Engine) -> None:
     scene.archive()
-    assert check.differences(scene.climate) == []
+    assert consistency_check.differences(scene.climate) == []
     before = rows(engine)
     assert rebuild.rebuild(scene.climate).left == ()
     assert [rows(engine)[name] for name in ("journal", "leases", "events")] == [
         before[name] for name in ("journal", "leases", "events")
     ]
-    assert check.differences(scene.climate) == []
+    assert consistency_check.differences(scene.climate) == []
 
 
 @pytest.mark.parametrize("portion", [1, 4, OLD, 100])
@@ -182,7 +182,7 @@ def test_files_that_are_damaged_or_away_are_reported(scene: Scene) -> None:
     content = bytearray(third.read_bytes())
     content[-1] ^= 1
     third.write_bytes(content)
-    told = sorted(one.what for one in check.differences(scene.climate))
+    told = sorted(one.what for one in consistency_check.differences(scene.climate))
     assert len(told) == 3
     assert [any(word in what for what in told) for word in ("No such file", "bytes, not", "checksum")] == [True] * 3
     for path in scene.folder.glob("*.jsonl.gz"):
@@ -236,10 +236,10 @@ def test_a_run_that_is_killed_is_gone_on_with(scene: Scene, kind: str, turn: str
         scene.archive(kill)
     assert set(scene.facts()) == set(before), "a fact is lost"
     assert leases.history(scene.climate, MEMBER, scene.old.id)
-    assert check.differences(scene.climate) == []
+    assert consistency_check.differences(scene.climate) == []
     scene.archive()
     assert scene.facts() == before, "a fact is lost, or doubled"
-    assert check.differences(scene.climate) == []
+    assert consistency_check.differences(scene.climate) == []
     with reading(scene.climate.engine) as conn:
         names = {one.name for one in stored.complete(conn)}
     assert {path.name for path in scene.folder.glob("*.gz*")} == names | {f"{name}.sha256" for name in names}
@@ -289,7 +289,7 @@ def test_a_row_that_comes_to_a_lease_while_it_is_archived_does_not_stop_the_run(
     assert made
     stays = table != "healing_waits"
     assert (archived, bool(there), bool(facts)) == (not stays, stays, stays)
-    assert check.differences(scene.climate) == []
+    assert consistency_check.differences(scene.climate) == []
 
 
 @pytest.mark.parametrize("damage", ["missing", "cut"])
@@ -343,7 +343,7 @@ def test_leases_of_an_archive_that_is_lost_are_archived_again_where_their_rows_a
     found = archives.declare_lost(scene.climate, path.name)
     deleted = {"known": 0, "rows deleted": SMALL.deleted, "done": SMALL.file}[step]
     assert (found.gone, found.kept) == (deleted, SMALL.file - deleted)
-    assert (_absent(scene), check.differences(scene.climate)) == ([], [])
+    assert (_absent(scene), consistency_check.differences(scene.climate)) == ([], [])
     outcome = scene.archive()
     assert (outcome.leases, outcome.waiting) == (OLD - deleted, [])
     left = scene.facts()
@@ -374,7 +374,7 @@ def test_what_happens_to_a_lease_while_it_is_archived_keeps_it_out(scene: Scene,
     with reading(engine) as conn:
         assert conn.scalar(text("SELECT count(*) FROM journal WHERE stream = :id"), {"id": scene.old.id}) == versions[0]
         assert stored.place(conn, scene.old.id) is None
-    assert check.differences(scene.climate) == []
+    assert consistency_check.differences(scene.climate) == []
 
 
 def test_a_lease_that_keeps_something_stays(scene: Scene, engine: Engine) -> None:

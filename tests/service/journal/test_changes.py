@@ -16,7 +16,7 @@ from climate.service.hosts import reservable
 from climate.service.journal import changes
 from climate.service.journal.changes import Change, Follower, Topic
 from climate.service.leases import leases
-from climate.store.journal import changes as rows
+from climate.store.journal import change_feed as rows
 from tests.conftest import ADMIN, MEMBER, STRANGER, Clock
 from tests.service.lease_actions import make
 

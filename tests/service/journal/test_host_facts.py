@@ -9,7 +9,7 @@ from sqlalchemy import Engine, text
 from climate.context import Climate
 from climate.domain.errors import NotFound, Tampered
 from climate.service.hosts import inventory, reservable
-from climate.service.journal import check
+from climate.service.journal import consistency_check
 from climate.service.journal.rebuild import rebuild
 from climate.service.power import power
 from climate.service.power.power import Wiring
@@ -40,7 +40,7 @@ def test_capabilities_are_facts_and_can_be_looked_back_on(climate: Climate, cloc
     assert (at(0), at(0.5), at(1.5)) == ({"gpu_count": "4"}, {"gpu_count": "4", "rack": "r1"}, {"gpu_count": "2"})
     with pytest.raises(NotFound):
         at(3)
-    assert check.differences(climate) == []
+    assert consistency_check.differences(climate) == []
 
 
 def test_power_settings_are_facts_without_their_secrets(room: Machines) -> None:
@@ -55,14 +55,14 @@ def test_power_settings_are_facts_without_their_secrets(room: Machines) -> None:
         journal = str(conn.execute(text("SELECT jsonb_agg(body) FROM journal")).scalar_one())
     assert PASSWORD not in journal
     assert "'boot_seconds': 5" in journal
-    assert check.differences(climate) == []
+    assert consistency_check.differences(climate) == []
 
 
 def test_a_host_that_is_removed_is_no_longer_switched(room: Machines) -> None:
     room.wire(4)
     inventory.remove(room.climate, ADMIN, "4")
     assert [kind for kind, _ in facts(room.climate, 4)][-2:] == ["HostPowerCleared", "HostRemoved"]
-    assert check.differences(room.climate) == []
+    assert consistency_check.differences(room.climate) == []
 
 
 DAMAGES = [
@@ -82,7 +82,7 @@ def test_forged_rows_become_no_facts_and_are_recreated(room: Machines, engine: E
     with engine.begin() as conn:
         before = conn.execute(text(f"{COLUMNS} ORDER BY h.id")).all()
         assert conn.execute(text(damage)).rowcount
-    assert [one.column for one in check.differences(climate)] == [named]
+    assert [one.column for one in consistency_check.differences(climate)] == [named]
     field = "extra" if named == "extra" else "power"
     with pytest.raises(Tampered, match=rf"The rows of host h5 are not what its journal says \({field}\)"):
         inventory.update(climate, ADMIN, "5", {"rack": "r1"})

@@ -11,7 +11,7 @@ from climate.domain.hosts.pools import Pool
 from climate.domain.limits import Limit
 from climate.service.admission import limits
 from climate.service.host_operations import pools
-from climate.service.journal import check
+from climate.service.journal import consistency_check
 from climate.service.journal.rebuild import rebuild
 from tests.conftest import ADMIN, MEMBER, Clock
 
@@ -54,7 +54,7 @@ def test_limits_are_facts_with_their_author(decided: Climate, clock: Clock) -> N
     assert limits.drop(decided, ADMIN, "project") == 2
     assert limits.drop(decided, ADMIN, "project") == 0
     assert at(0) == {"leases": (9, "")}
-    assert check.differences(decided) == []
+    assert consistency_check.differences(decided) == []
 
 
 @pytest.mark.parametrize(
@@ -84,9 +84,9 @@ def test_forged_rows_are_found_and_recreated(decided: Climate, engine: Engine, d
     before = sorted(everything())
     with engine.begin() as conn:
         assert conn.execute(text(damage)).rowcount
-    assert said in [one.what for one in check.differences(decided)]
+    assert said in [one.what for one in consistency_check.differences(decided)]
     rebuild(decided)
-    assert check.differences(decided) == []
+    assert consistency_check.differences(decided) == []
     assert sorted(everything()) == before
 
 

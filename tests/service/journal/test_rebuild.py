@@ -21,7 +21,7 @@ from climate.domain.lease import Lease
 from climate.service.events import event_dispatch
 from climate.service.host_operations import pool_moves
 from climate.service.hosts import reservable
-from climate.service.journal import check
+from climate.service.journal import consistency_check
 from climate.service.journal.rebuild import rebuild
 from climate.service.leases import leases, update
 from climate.service.leases.update import Changes
@@ -129,7 +129,7 @@ def test_rebuilds_end_beside_traffic_that_does_not(
     rebuild(climate)
     settle(climate, clock, hours=2)
     assert rebuild(climate).left == ()
-    assert check.differences(climate) == []
+    assert consistency_check.differences(climate) == []
     assert deadlocks == []
     for number in range(1, 9):
         reservable.open_to_promises(climate, ADMIN, str(number), True)
@@ -137,7 +137,7 @@ def test_rebuilds_end_beside_traffic_that_does_not(
         unfinished = text("SELECT DISTINCT kind, status, outcome, reason FROM events WHERE status <> 'DONE'")
         assert [tuple(row) for row in conn.execute(unfinished)] == []
         assert set(conn.scalars(text("SELECT state FROM allocations"))) == {"released"}
-    assert check.differences(climate) == []
+    assert consistency_check.differences(climate) == []
 
 
 def test_streams_that_begin_during_a_rebuild_are_left_to_the_next(
@@ -149,7 +149,7 @@ def test_streams_that_begin_during_a_rebuild_are_left_to_the_next(
     with reading(engine) as conn:
         begun, known = journal.last_position(conn), journal.streams(conn, FIRST, 1000)
     compared = 0
-    for portion in check.portions(climate, size=1, begun_by=begun):
+    for portion in consistency_check.portions(climate, size=1, begun_by=begun):
         compared += portion.streams
         for _ in range(3):
             leases.delete(climate, MEMBER, make(climate, clock, start=5).id)
@@ -184,9 +184,9 @@ def test_a_host_that_looks_free_is_taken_back(climate: Climate, clock: Clock, en
     lease = make(climate, clock, hosts_wanted(8), start=0)
     run_due(climate)
     forged(engine, RELEASED, id=lease.reservations[0].id)
-    assert {(one.table, one.column) for one in check.differences(climate)} == {("allocations", "state")}
+    assert {(one.table, one.column) for one in consistency_check.differences(climate)} == {("allocations", "state")}
     assert rebuild(climate).mended == 1
-    assert check.differences(climate) == []
+    assert consistency_check.differences(climate) == []
     with pytest.raises(NotEnoughHosts):
         make(climate, clock, start=0)
 
@@ -201,7 +201,7 @@ def test_a_host_that_was_promised_to_another_meanwhile_is_left_to_an_operator(
     done = rebuild(climate)
     assert (done.mended, {one.stream for one in done.left}) == (1, {lost.id})
     leases.delete(climate, MEMBER, taken.id)
-    assert (rebuild(climate).left, check.differences(climate)) == ((), [])
+    assert (rebuild(climate).left, consistency_check.differences(climate)) == ((), [])
 
 
 def test_leases_in_each_others_way_are_written_together(climate: Climate, clock: Clock, engine: Engine) -> None:
@@ -213,7 +213,7 @@ def test_leases_in_each_others_way_are_written_together(climate: Climate, clock:
         for lease, number in zip(pair, reversed(numbers), strict=True):
             period = {"start": lease.period.start, "end": lease.period.end}
             conn.execute(text(TAKEN), {"id": lease.reservations[0].id, "host": number, **period})
-    assert len({one.stream for one in check.differences(climate)}) == 2
+    assert len({one.stream for one in consistency_check.differences(climate)}) == 2
     assert rebuild(climate).left == ()
     assert {name: found for name, found in rows(engine).items() if name != "allocations"} == {
         name: found for name, found in before.items() if name != "allocations"
@@ -245,7 +245,7 @@ def test_the_journal_is_read_after_the_lock_is_taken(climate: Climate, clock: Cl
                     assert not done.done()
         assert done.result().left == ()
     assert get(climate, lease).name == "renamed"
-    assert check.differences(climate) == []
+    assert consistency_check.differences(climate) == []
 
 
 def test_nothing_is_written_where_nothing_differs(climate: Climate, clock: Clock, engine: Engine) -> None:
@@ -275,7 +275,7 @@ def test_rows_that_no_fact_knows(climate: Climate, clock: Clock, engine: Engine)
         "INSERT INTO leases SELECT gen_random_uuid(), name, project_id, user_id, start_date, end_date, "
         "status, degraded, deleting, gone, version, created_at, updated_at FROM leases",
     )
-    assert len(check.differences(climate)) == 3
+    assert len(consistency_check.differences(climate)) == 3
     (left,) = rebuild(climate).left
-    assert (left.table, left.what) == ("leases", check.NO_JOURNAL)
+    assert (left.table, left.what) == ("leases", consistency_check.NO_JOURNAL)
     assert left.stream != lease.id

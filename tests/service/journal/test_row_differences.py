@@ -19,7 +19,7 @@ from climate.service.admission import limits
 from climate.service.events import event_dispatch
 from climate.service.host_operations import maintenance, pool_moves, pools
 from climate.service.hosts import inventory, reservable
-from climate.service.journal import check
+from climate.service.journal import consistency_check
 from climate.service.leases import leases, update
 from climate.service.leases.update import Changes
 from climate.service.power import power
@@ -143,8 +143,10 @@ def forge(conn: Connection, projected: Projected, column: str, row: str) -> bool
     return False
 
 
-def found(conn: Connection) -> list[check.Difference]:
-    return check.as_differences(row_differences.compare(conn, journal.streams(conn, row_differences.FIRST, 10_000)))
+def found(conn: Connection) -> list[consistency_check.Difference]:
+    return consistency_check.as_differences(
+        row_differences.compare(conn, journal.streams(conn, row_differences.FIRST, 10_000))
+    )
 
 
 def rows_of(conn: Connection, projected: Projected) -> list[str]:
@@ -158,7 +160,7 @@ def test_every_column_that_is_compared_is_named_when_it_is_forged(
     climate: Climate, clock: Clock, engine: Engine
 ) -> None:
     world(climate, clock, chance := Random(0))
-    assert check.differences(climate) == []
+    assert consistency_check.differences(climate) == []
     refused = set()
     for projection in PROJECTIONS:
         for projected in projection.tables:
@@ -209,7 +211,7 @@ def test_a_forged_column_of_any_row_of_any_world_is_named(
     climate: Climate, clock: Clock, engine: Engine, seed: int
 ) -> None:
     world(climate, clock, chance := Random(seed))
-    assert check.differences(climate) == []
+    assert consistency_check.differences(climate) == []
     tables = [projected for projection in PROJECTIONS for projected in projection.tables]
     forged = 0
     for _ in range(40):

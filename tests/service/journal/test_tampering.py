@@ -12,7 +12,7 @@ from climate.domain.lease import Lease
 from climate.service.host_operations import failures, pool_moves
 from climate.service.host_operations.pool_moves import RequestedMove
 from climate.service.hosts import reservable
-from climate.service.journal import check
+from climate.service.journal import consistency_check
 from climate.service.journal.rebuild import rebuild
 from climate.service.leases import leases, update
 from climate.service.leases.update import Changes
@@ -52,7 +52,7 @@ def test_no_command_makes_facts_of_a_forged_lease(
     assert rows(engine) == before
     rebuild(climate)
     command(climate, lease)
-    assert check.differences(climate) == []
+    assert consistency_check.differences(climate) == []
 
 
 HOSTS: dict[str, Callable[[Climate], object]] = {
@@ -78,7 +78,7 @@ def test_no_command_makes_facts_of_a_forged_host(
     assert rows(engine) == before
     rebuild(climate)
     command(climate)
-    assert check.differences(climate) == []
+    assert consistency_check.differences(climate) == []
 
 
 def test_a_lease_whose_rows_were_forged_still_ends(climate: Climate, clock: Clock, engine: Engine) -> None:

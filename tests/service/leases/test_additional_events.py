@@ -17,7 +17,7 @@ from climate.domain.lease import Lease
 from climate.domain.status import DONE, ERROR, UNDONE, EventKind, LeaseStatus
 from climate.plugin import Allocation, ReservationContext, ResourceRequest
 from climate.service.events import events
-from climate.service.journal import check as replay
+from climate.service.journal import consistency_check as replay
 from climate.service.leases import leases, update
 from climate.service.leases.leases import LeaseRequest
 from climate.service.leases.update import Changes

@@ -9,7 +9,7 @@ from climate.context import Climate
 from climate.domain.lease import Lease
 from climate.domain.status import EventKind, LeaseStatus
 from climate.service.events import event_dispatch
-from climate.service.journal import check
+from climate.service.journal import consistency_check
 from climate.service.leases import broken_leases, leases
 from climate.store import metrics
 from climate.store.leases.due_events import Cursor
@@ -55,7 +55,7 @@ def test_an_event_that_was_put_back_by_hand_keeps_no_other_from_being_claimed(
     run_due(climate)
     assert {get(climate, lease).event(EventKind.START).status for lease in good} == {"DONE"}
     broken_leases.repair_lease(climate, bad.id, "events")
-    assert (check.differences(climate), _aside(climate)) == ([], [])
+    assert (consistency_check.differences(climate), _aside(climate)) == ([], [])
     run(climate, message)
     assert get(climate, bad).status is LeaseStatus.ACTIVE, "the worker's claim has stayed"
 
@@ -73,7 +73,7 @@ def test_an_event_of_a_newer_release_keeps_no_other_from_being_claimed(
     broken_leases.repair_lease(climate, bad.id, "events")
     run_due(climate)
     assert {get(climate, lease).status for lease in (bad, good)} == {LeaseStatus.ACTIVE}
-    assert check.differences(climate) == []
+    assert consistency_check.differences(climate) == []
 
 
 def test_a_broken_lease_keeps_no_other_from_being_rescued(climate: Climate, clock: Clock, spoil: Break) -> None:
@@ -124,7 +124,7 @@ def test_the_claims_of_a_mixed_lease_are_opened_again_for_each_type(
     for message in known:
         run(climate, message)
     assert get(climate, lease).status is LeaseStatus.ACTIVE
-    assert check.differences(climate) == []
+    assert consistency_check.differences(climate) == []
 
 
 @pytest.mark.parametrize("shares", ["{}", "null", "7"])

@@ -18,7 +18,7 @@ from climate.domain.status import HoldState, LeaseStatus
 from climate.service.admission import limits
 from climate.service.events import event_dispatch
 from climate.service.host_operations import failures
-from climate.service.journal import check
+from climate.service.journal import consistency_check
 from climate.service.journal.rebuild import rebuild
 from climate.service.leases import confirmation, healing, lease_servers, leases, update
 from climate.service.leases.leases import LeaseRequest
@@ -61,10 +61,10 @@ def hold(
 
 def story_is_whole(climate: Climate) -> None:
     """The rows are what the facts say, and they can be made anew from the facts alone."""
-    assert check.differences(climate) == []
+    assert consistency_check.differences(climate) == []
     before = leases.listed(climate, ADMIN, Listing())
     rebuild(climate)
-    assert check.differences(climate) == []
+    assert consistency_check.differences(climate) == []
     assert leases.listed(climate, ADMIN, Listing()) == before
 
 

@@ -16,7 +16,7 @@ from climate.domain.lease import Lease
 from climate.domain.status import EventKind
 from climate.plugin import Plugins, ReservationContext
 from climate.service.events import event_dispatch, event_portions
-from climate.service.journal import check
+from climate.service.journal import consistency_check
 from climate.service.leases import leases
 from climate.store.leases.claim_portions import Batched
 from plugins.physical_host import PhysicalHost
@@ -68,7 +68,7 @@ def test_statements_and_commits_do_not_depend_on_how_many_there_are(here: Here) 
         assert here.status(made) == ["TERMINATED"] * count
     assert found[0] == found[1], seen
     assert found[0] <= (12, 2)
-    assert check.differences(here.climate) == []
+    assert consistency_check.differences(here.climate) == []
 
 
 def test_each_owner_and_each_service_is_notified_once(here: Here) -> None:
@@ -140,4 +140,4 @@ def test_events_of_a_killed_worker_are_repeated_and_notified_once(here: Here) ->
     here.ahead += timedelta(seconds=40)
     assert len(run_alone(here)) == 3
     assert notices(here, "lease.before_end") == ids(made)
-    assert check.differences(here.climate) == []
+    assert consistency_check.differences(here.climate) == []

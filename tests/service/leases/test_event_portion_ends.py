@@ -12,7 +12,7 @@ from climate.cloud import Return
 from climate.cloud.bundled import BundledCloud
 from climate.compute.servers import create
 from climate.service.events import event_dispatch, event_portions
-from climate.service.journal import check
+from climate.service.journal import consistency_check
 from climate.service.leases import leases
 from tests.compute.cloud_factory import request
 from tests.conftest import MEMBER
@@ -39,7 +39,7 @@ def test_statements_and_commits_do_not_depend_on_how_many_are_ended(here: Here) 
         found.append(len([statement for statement in seen if "clock_timestamp() AS" not in statement]))
     assert found[0] == found[1], seen
     assert found[0] <= 20
-    assert check.differences(here.climate) == []
+    assert consistency_check.differences(here.climate) == []
 
 
 def test_an_end_with_servers_runs_alone_and_deletes_them_first(here: Here) -> None:
@@ -71,7 +71,7 @@ def test_an_end_whose_pool_or_host_is_held_delays_no_other(here: Here) -> None:
         assert here.claims() == [(False, False, 1)] * 2
     assert len(run_alone(here)) == 2
     assert here.status(made) == ["TERMINATED"] * 4
-    assert check.differences(here.climate) == []
+    assert consistency_check.differences(here.climate) == []
 
 
 def test_ends_that_release_hosts_run_alone(here: Here) -> None:
@@ -84,7 +84,7 @@ def test_ends_that_release_hosts_run_alone(here: Here) -> None:
     assert here.pool_of(recycled) == ("recycling", "recycling")
     run_alone(here)
     assert [here.pool_of(lease) for lease in released] == [("multi-tenant", None)] * 2
-    assert check.differences(here.climate) == []
+    assert consistency_check.differences(here.climate) == []
 
 
 def test_a_lease_that_was_deleted_is_gone_with_its_end(here: Here) -> None:
@@ -94,7 +94,7 @@ def test_a_lease_that_was_deleted_is_gone_with_its_end(here: Here) -> None:
         leases.delete(here.climate, MEMBER, lease.id)
     event_portions.run(here.climate, here.rung(), "worker")
     assert [here.facts(lease)[-1] for lease in made] == ["LeaseDeleted"] * 2
-    assert check.differences(here.climate) == []
+    assert consistency_check.differences(here.climate) == []
 
 
 def test_an_end_of_a_later_claim_is_not_overtaken_by_an_earlier_one(here: Here) -> None:
@@ -130,4 +130,4 @@ def test_ends_that_a_killed_worker_left_are_repeated_without_harm(here: Here) ->
     assert len(run_alone(here)) == 3
     assert here.status(made) == ["TERMINATED"] * 3
     assert [here.facts(lease).count("EventFinished") for lease in made] == [2, 2, 2]
-    assert check.differences(here.climate) == []
+    assert consistency_check.differences(here.climate) == []

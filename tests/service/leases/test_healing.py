@@ -11,7 +11,7 @@ from climate.domain.hosts.pools import Pool
 from climate.domain.lease import Lease
 from climate.domain.status import LeaseStatus
 from climate.service.host_operations import failures, recycling
-from climate.service.journal import check
+from climate.service.journal import consistency_check
 from climate.service.leases import healing, leases, update
 from climate.service.leases.update import Changes
 from tests.conftest import ADMIN, MEMBER, Clock
@@ -40,7 +40,7 @@ def test_a_running_lease_gets_another_host(climate: Climate, clock: Clock, cloud
     assert (only.missing, only.resources_changed, after.degraded) == (0, True, True)
     assert len(told(climate, "lease.healed")) == 1
     assert not any(f"h{lost}" in message for message in told(climate, "lease.healed"))
-    assert check.differences(climate) == []
+    assert consistency_check.differences(climate) == []
 
 
 def test_the_owners_next_update_clears_the_flag(climate: Climate, clock: Clock) -> None:
@@ -68,7 +68,7 @@ def test_where_there_is_no_other_it_is_degraded_until_its_own_is_back(
     assert pool_of(climate, 3) == {reservation(lease)}
     assert place(climate, 3).pool is Pool.LENT
     assert cloud.server(server) is not None
-    assert check.differences(climate) == []
+    assert consistency_check.differences(climate) == []
 
 
 def test_servers_left_on_a_replaced_host_go_on_until_the_lease_ends(
@@ -113,7 +113,7 @@ def test_a_lease_that_starts_without_a_host_says_so_and_gets_it_when_it_is_back(
     assert (after.reservations[0].missing, after.degraded) == (0, False)
     assert pool_of(climate, 2) == {reservation(lease)}
     assert cloud.doubled() == []
-    assert check.differences(climate) == []
+    assert consistency_check.differences(climate) == []
 
 
 def test_what_fails_at_the_very_start_is_healed_after_it(climate: Climate, clock: Clock) -> None:
@@ -169,7 +169,7 @@ def test_reservations_that_lose_hosts_at_once_leave_each_other_what_only_one_can
     assert [r.missing for r in get(climate, lease).reservations] == [1, 1]
     recover(climate, clock, second[0])
     assert sum(r.missing for r in get(climate, lease).reservations) == 1
-    assert check.differences(climate) == []
+    assert consistency_check.differences(climate) == []
 
 
 def test_no_more_hosts_than_were_promised(climate: Climate, clock: Clock) -> None:
@@ -237,7 +237,7 @@ def test_room_for_servers_is_healed_too(climate: Climate, clock: Clock, cloud: F
     assert (after.reservations[0].missing, after.reservations[0].resources_changed) == (0, True)
     granted = cloud.granted[reservation(lease)].slots
     assert granted == {f"h{hold.host}": hold.slots for hold in after.reservations[0].holds}
-    assert check.differences(climate) == []
+    assert consistency_check.differences(climate) == []
 
 
 def test_room_on_a_host_that_it_has_already_is_granted_too(climate: Climate, clock: Clock, cloud: FakeCloud) -> None:
@@ -274,7 +274,7 @@ def test_room_that_is_nowhere_else_is_missing_until_the_host_is_back(
     assert (after.reservations[0].missing, after.degraded) == (0, False)
     assert cloud.granted[reservation(lease)].slots == {f"h{host}": count for host, count in slots.items()}
     assert pool_of(climate, 7) == {FREEPOOL}
-    assert check.differences(climate) == []
+    assert consistency_check.differences(climate) == []
 
 
 def room(amount: int, vcpus: int = 1) -> dict[str, object]:
@@ -296,7 +296,7 @@ def test_servers_that_use_room_go_on_when_their_host_was_ill_for_a_while(
     assert server in {one.id for one in cloud.servers_on("h7")}
     assert pool_of(climate, 7) == {FREEPOOL}
     assert get(climate, lease).reservations[0].missing == 0
-    assert check.differences(climate) == []
+    assert consistency_check.differences(climate) == []
 
 
 def test_servers_that_one_lease_left_on_a_shared_host_cost_the_others_none(
@@ -341,7 +341,7 @@ def test_a_lease_none_of_whose_hosts_is_ready_starts_with_others_as_soon_as_ther
     after = get(climate, lease)
     assert (after.status, after.degraded) == (LeaseStatus.ACTIVE, False)
     assert not held(after) & held(lease)
-    assert check.differences(climate) == []
+    assert consistency_check.differences(climate) == []
 
 
 def test_a_lease_that_had_no_host_for_long_is_degraded_and_gets_what_comes_back(
@@ -369,7 +369,7 @@ def test_a_lease_that_had_no_host_for_long_is_degraded_and_gets_what_comes_back(
     run_due(hurried)
     assert get(climate, lease).status is LeaseStatus.TERMINATED
     assert len(cloud.pools()[FREEPOOL]) == 8
-    assert check.differences(climate) == []
+    assert consistency_check.differences(climate) == []
 
 
 def test_a_broken_lease_keeps_no_other_from_being_healed(climate: Climate, clock: Clock, engine: Engine) -> None:

@@ -11,7 +11,7 @@ from climate.domain.errors import Busy, Conflict, Forbidden, InvalidInput, NotFo
 from climate.domain.hosts.pools import Pool
 from climate.service.host_operations import failures
 from climate.service.hosts import inventory
-from climate.service.journal import check
+from climate.service.journal import consistency_check
 from climate.service.leases import host_replacement, leases
 from climate.service.leases.host_replacement import ReplacementRequest
 from tests.conftest import ADMIN, MEMBER, Clock
@@ -34,7 +34,7 @@ def test_a_pending_lease(climate: Climate, clock: Clock) -> None:
     after = get(climate, lease)
     assert (held(after), after.degraded) == ({to}, False)
     assert after.reservations[0].holds[0].during == lease.reservations[0].holds[0].during
-    assert check.differences(climate) == []
+    assert consistency_check.differences(climate) == []
 
 
 def test_a_running_lease_and_its_servers(climate: Climate, clock: Clock, cloud: FakeCloud) -> None:
@@ -54,7 +54,7 @@ def test_a_running_lease_and_its_servers(climate: Climate, clock: Clock, cloud: 
     assert (after.reservations[0].missing, after.reservations[0].resources_changed) == (0, True)
     assert place(climate, old).until == lease.period.end
     assert cloud.server(server) is not None
-    assert check.differences(climate) == []
+    assert consistency_check.differences(climate) == []
 
 
 def test_to_any_other(climate: Climate, clock: Clock) -> None:

@@ -20,7 +20,7 @@ from climate.domain.lease import Lease, Reservation
 from climate.domain.period import Period
 from climate.plugin import ResourcePlugin
 from climate.service.hosts import inventory
-from climate.service.journal import check
+from climate.service.journal import consistency_check
 from climate.service.leases import leases, update
 from climate.service.leases.leases import LeaseRequest
 from climate.service.leases.update import Changes
@@ -201,7 +201,7 @@ def test_leases_of_several_reservations_are_granted_exactly_if_they_fit(
         outcomes |= {alter(small, random)}
         assert overruns(small) == []
     assert {True, False} <= outcomes
-    assert check.differences(small) == []
+    assert consistency_check.differences(small) == []
 
 
 def test_any_order_of_the_reservations_is_the_same(climate: Climate, clock: Clock) -> None:
@@ -265,7 +265,7 @@ def test_an_update_moves_what_did_not_change_if_that_is_needed(climate: Climate,
     tight = {"id": str(second.id), "resource_properties": only(*first.hosts)}
     changed = update.update(climate, MEMBER, lease.id, Changes(reservations=[tight]))
     assert [r.hosts for r in changed.reservations] == [second.hosts, first.hosts]
-    assert check.differences(climate) == []
+    assert consistency_check.differences(climate) == []
 
 
 def test_a_host_is_removed_while_the_choice_for_all_waits_for_its_row(
@@ -340,7 +340,7 @@ def test_many_clients_with_mixed_leases_meet_neither_overlap_nor_false_refusal(c
     assert {type(one) for one in results} <= {Lease, *SHORTAGES}, results
     assert overruns(climate) == []
     assert promised_twice(climate) == []
-    assert check.differences(climate) == []
+    assert consistency_check.differences(climate) == []
     calendar = Calendar(climate, (now := leases.listed(climate, ADMIN, Listing())[0]).period)
     free = [host for host in range(1, 9) if all(hold.host != host for hold, _ in calendar.held)]
     if len(free) > 1:

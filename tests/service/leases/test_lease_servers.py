@@ -14,7 +14,7 @@ from climate.context import Climate
 from climate.domain.errors import ClimateError, Conflict, InvalidInput, InvalidPeriod, NotFound, Unavailable, Undecided
 from climate.domain.lease import Lease
 from climate.domain.status import LeaseStatus
-from climate.service.journal import check
+from climate.service.journal import consistency_check
 from climate.service.leases import lease_servers, leases
 from climate.store.engine import connect
 from climate.store.leases.leases import Listing
@@ -88,7 +88,7 @@ def test_a_server_sleeps_wakes_and_ends_as_asked(
     lease_actions.settle(climate, clock, hours=0.1)
     assert (status(cloud, lease), get(climate, lease).status) == (after, LeaseStatus.TERMINATED)
     assert len(cloud.images) == ("image" in on_end)
-    assert check.differences(climate) == []
+    assert consistency_check.differences(climate) == []
 
 
 def test_additional_events_may_be_named_with_the_server(climate: Climate, clock: Clock, cloud: FakeCloud) -> None:

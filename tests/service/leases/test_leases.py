@@ -12,7 +12,7 @@ from climate.context import Climate
 from climate.domain.errors import Forbidden, InvalidInput, InvalidPeriod, InvalidRequirements, NotEnoughHosts, NotFound
 from climate.domain.lease import Lease
 from climate.domain.policy import Caller
-from climate.service.journal import check
+from climate.service.journal import consistency_check
 from climate.service.leases import leases, update
 from climate.service.leases.leases import LeaseRequest
 from climate.service.leases.update import Changes
@@ -220,7 +220,7 @@ def test_what_is_read_is_what_was_created(climate: Climate, clock: Clock) -> Non
     assert leases.get(climate, MEMBER, lease.id) == lease
     assert leases.listed(climate, MEMBER, Listing()) == [lease]
     assert leases.listed(climate, STRANGER, Listing()) == []
-    assert check.differences(climate) == []
+    assert consistency_check.differences(climate) == []
 
 
 def test_the_cloud_is_not_needed_to_promise_hosts(climate: Climate, clock: Clock) -> None:

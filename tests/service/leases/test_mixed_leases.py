@@ -15,7 +15,7 @@ from climate.domain.events.event_transitions import AdditionalEvent
 from climate.domain.lease import Lease
 from climate.domain.status import DONE, ERROR, IN_PROGRESS, UNDONE, HoldState, LeaseStatus, ReservationStatus
 from climate.service.events import event_dispatch, events
-from climate.service.journal import check
+from climate.service.journal import consistency_check
 from climate.service.leases import host_replacement, lease_servers, leases
 from climate.service.leases.leases import LeaseRequest
 from climate.store.leases import event_claims as claims
@@ -48,7 +48,7 @@ def lease(climate: Climate, clock: Clock) -> Lease:
 def sound(climate: Climate, cloud: FakeCloud) -> Iterator[None]:
     """After each test the rows are what the journal says, and no effect was doubled."""
     yield
-    assert check.differences(climate) == []
+    assert consistency_check.differences(climate) == []
     assert cloud.doubled() == []
 
 

@@ -9,7 +9,7 @@ from climate.context import Climate
 from climate.domain.errors import ClimateError, Conflict, InvalidInput, NotEnoughHosts
 from climate.domain.hosts.shared_capacity import group_id
 from climate.service.hosts import inventory
-from climate.service.journal import check
+from climate.service.journal import consistency_check
 from climate.service.leases import leases, update
 from climate.service.leases.leases import LeaseRequest
 from climate.service.leases.update import Changes
@@ -38,7 +38,7 @@ def test_what_is_held_and_how_its_owner_uses_it(climate: Climate, clock: Clock) 
     assert one.spec["server_group_id"] == group_id(one.id)
     assert (one.spec["aggregate_id"], one.spec["affinity"]) == (None, True)
     assert make(climate, clock, servers(1)).reservations[0].spec["server_group_id"] is None
-    assert check.differences(climate) == []
+    assert consistency_check.differences(climate) == []
 
 
 def test_affinity(climate: Climate, clock: Clock) -> None:
@@ -111,7 +111,7 @@ def test_several_reservations_of_one_lease_share_a_host(climate: Climate, clock:
     mixed = make(climate, clock, servers(1, **only(7, 8)), hosts_wanted(1, resource_properties='["==", "$id", "8"]'))
     assert [set(r.hosts) for r in mixed.reservations] == [{7}, {8}]
     assert overruns(climate) == []
-    assert check.differences(climate) == []
+    assert consistency_check.differences(climate) == []
 
 
 def test_when_it_would_fit(climate: Climate, clock: Clock) -> None:
@@ -131,7 +131,7 @@ def test_a_smaller_size_fits_where_the_larger_one_was(climate: Climate, clock: C
         change(climate, lease, amount=5)
     assert slots(get(climate, lease)) == {5: 4}
     assert overruns(climate) == []
-    assert check.differences(climate) == []
+    assert consistency_check.differences(climate) == []
 
 
 def test_a_lease_of_several_reservations_is_moved_as_a_whole(climate: Climate, clock: Clock) -> None:
@@ -199,7 +199,7 @@ def test_prolonging_into_somebody_elses_promise(climate: Climate, clock: Clock) 
     with pytest.raises(NotEnoughHosts, match="what is in use can last until 2030-01-01 14:00:00 UTC at most"):
         update.update(climate, MEMBER, lease.id, Changes(end=lease.period.end.replace(hour=15)))
     assert get(climate, lease).period.end.hour == 14
-    assert check.differences(climate) == []
+    assert consistency_check.differences(climate) == []
 
 
 def test_shortening_asks_nobody_and_keeps_the_slots(climate: Climate, clock: Clock) -> None:
@@ -207,7 +207,7 @@ def test_shortening_asks_nobody_and_keeps_the_slots(climate: Climate, clock: Clo
     shorter = update.update(climate, MEMBER, lease.id, Changes(end=lease.period.end.replace(hour=14)))
     assert slots(shorter) == {1: 3}
     make(climate, clock, servers(4, **only(1)), start=2, hours=1)
-    assert check.differences(climate) == []
+    assert consistency_check.differences(climate) == []
 
 
 @pytest.mark.parametrize(

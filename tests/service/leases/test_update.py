@@ -21,7 +21,7 @@ from climate.domain.errors import (
 from climate.domain.lease import Lease
 from climate.domain.status import DONE, LeaseStatus
 from climate.service.hosts import inventory
-from climate.service.journal import check
+from climate.service.journal import consistency_check
 from climate.service.leases import leases, update
 from climate.service.leases.update import Changes
 from tests.conftest import ADMIN, MEMBER, STRANGER, Clock
@@ -69,7 +69,7 @@ def test_a_pending_lease_moves_freely(climate: Climate, clock: Clock) -> None:
     assert {hold.during for r in moved.reservations for hold in r.holds} == {moved.period}
     assert {e.kind: e.due_at for e in moved.events} == {START: begin, END: begin + timedelta(hours=1)}
     assert make(climate, clock, hosts_wanted(8), start=1, hours=2)
-    assert check.differences(climate) == []
+    assert consistency_check.differences(climate) == []
 
 
 def test_a_pending_lease_takes_other_hosts_where_its_own_are_promised(climate: Climate, clock: Clock) -> None:
@@ -236,7 +236,7 @@ def test_deleting_gives_everything_back(climate: Climate, clock: Clock, cloud: F
         assert lease_actions.kinds(climate, lease)[-1] == "LeaseDeleted", "the history stays"
     assert len(cloud.pools()["freepool"]) == 8
     assert make(climate, clock, hosts_wanted(8), start=0, hours=99)
-    assert check.differences(climate) == []
+    assert consistency_check.differences(climate) == []
 
 
 def test_what_was_granted_is_prolonged_whatever_has_become_private(climate: Climate, clock: Clock) -> None:

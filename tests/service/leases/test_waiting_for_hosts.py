@@ -6,7 +6,7 @@ from climate.cloud import Refused
 from climate.cloud.fake import FakeCloud
 from climate.context import Climate
 from climate.domain.status import LeaseStatus
-from climate.service.journal import check
+from climate.service.journal import consistency_check
 from climate.service.leases import healing, leases
 from climate.service.leases.leases import LeaseRequest
 from tests.conftest import MEMBER, Clock
@@ -45,7 +45,7 @@ def test_it_gets_other_hosts_in_time_and_starts(climate: Climate, clock: Clock, 
     clock.forward(minutes=9)
     run_due(climate)
     assert get(climate, lease).status is LeaseStatus.ACTIVE
-    assert check.differences(climate) == []
+    assert consistency_check.differences(climate) == []
 
 
 def test_where_nothing_else_is_free_it_goes_on_waiting(climate: Climate, clock: Clock, cloud: FakeCloud) -> None:
@@ -80,4 +80,4 @@ def test_an_end_that_takes_too_long_is_not_waited_for(climate: Climate, clock: C
     after = get(climate, lease)
     assert (after.status, held(after), after.degraded) == (LeaseStatus.ACTIVE, {number % 8 + 1}, False)
     assert get(climate, first).status is LeaseStatus.TERMINATING
-    assert check.differences(climate) == []
+    assert consistency_check.differences(climate) == []

@@ -14,9 +14,9 @@ from climate.domain.errors import ClimateError
 from climate.domain.facts import HostMoved
 from climate.domain.hosts.pools import Pool
 from climate.power import OFF, ON, PowerError, Target
-from climate.power.memory import MemoryDriver, MemorySettings, Trouble
+from climate.power.simulated import MemoryDriver, MemorySettings, Trouble
 from climate.service.host_operations import failures
-from climate.service.journal import check
+from climate.service.journal import consistency_check
 from climate.service.leases import healing
 from climate.service.power import parallel_requests, power_saving, switching
 from climate.store.hosts import pool_membership
@@ -127,7 +127,7 @@ def test_a_host_that_hangs_fails_and_its_lease_gets_another_before_it_starts(
     assert (healed.status, held(healed) & {first}) == ("ACTIVE", set())
     assert (healed.event(lease_actions.START).outcome, healed.degraded) == ("OK", False)
     assert {8 - len(room.off())} == {1}
-    assert not check.differences(room.climate)
+    assert not consistency_check.differences(room.climate)
 
 
 def test_hosts_that_are_off_or_coming_up_are_not_taken_for_failed(

@@ -13,12 +13,12 @@ from climate.context import Climate
 from climate.domain.errors import Conflict
 from climate.domain.hosts.pools import Pool
 from climate.power import OFF, ON
-from climate.power.memory import Trouble
+from climate.power.simulated import Trouble
 from climate.service.host_operations import failures
 from climate.service.host_operations.pool_moves import move
 from climate.service.hosts import inventory
 from climate.service.hosts.move_checks import RequestedMove
-from climate.service.journal import check
+from climate.service.journal import consistency_check
 from climate.service.leases import healing
 from climate.service.power import power, power_saving
 from climate.service.power.power import ManualRequest
@@ -407,7 +407,7 @@ def test_a_host_that_is_off_is_neither_removed_nor_given_to_the_ordinary_schedul
     with room.climate.engine.connect() as conn:
         assert sorted(supplies.of(conn, range(1, 9))) == [1, 2, 6, 7, 8]
     room.pass_(600)
-    assert not check.differences(room.climate)
+    assert not consistency_check.differences(room.climate)
 
 
 @pytest.mark.parametrize(

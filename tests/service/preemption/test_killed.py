@@ -14,7 +14,7 @@ from climate.domain.lease import Lease
 from climate.domain.status import LeaseStatus
 from climate.service.events import event_dispatch
 from climate.service.hosts import reconcile
-from climate.service.journal import check
+from climate.service.journal import consistency_check
 from climate.service.leases import leases
 from climate.service.preemption import round as preemption
 from climate.store.leases.leases import Listing
@@ -81,7 +81,7 @@ def recovered(climate: Climate, clock: Clock, cloud: FakeCloud, lease: Lease, ot
     assert in_pools == [reservation(needs)]
     assert told(climate, lease).count("lease.preempted") == 1, "taken once, and told once"
     assert nothing_is_promised_twice(climate)
-    assert check.differences(climate) == []
+    assert consistency_check.differences(climate) == []
     with climate.engine.connect() as conn:
         assert conn.scalar(text("SELECT count(*) FROM claims")) == 0
         held_by_gone = """
@@ -132,7 +132,7 @@ def test_who_is_killed_while_it_decides_has_taken_all_or_nothing(
     assert len(get(climate, lease).reservations[0].preemptions) == (2 if is_there else 0)
     assert is_there or get(climate, lease) == before
     assert nothing_is_promised_twice(climate)
-    assert check.differences(climate) == []
+    assert consistency_check.differences(climate) == []
 
 
 @pytest.mark.parametrize("least", [1, ALL])

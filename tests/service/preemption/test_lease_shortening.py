@@ -11,7 +11,7 @@ from climate.domain.errors import InvalidInput, NotEnoughHosts
 from climate.domain.facts import Hold
 from climate.domain.period import Period
 from climate.domain.status import LeaseStatus
-from climate.service.journal import check
+from climate.service.journal import consistency_check
 from climate.service.leases import broken_leases, leases, update
 from climate.service.leases.leases import LeaseRequest
 from climate.service.leases.update import Changes
@@ -44,7 +44,7 @@ def test_a_running_lease_loses_no_more_than_what_is_needed(climate: Climate, clo
     assert {plan.needed_by for plan in plans} == {other.id}
     assert told(climate, lease) == ["lease.preemption_planned"]
     assert nothing_is_promised_twice(climate)
-    assert check.differences(climate) == []
+    assert consistency_check.differences(climate) == []
 
 
 def test_an_ordinary_lease_has_no_fewer_hosts_for_preemptible_ones(climate: Climate, clock: Clock) -> None:
@@ -65,7 +65,7 @@ def test_a_lease_without_enough_hosts_ends_before_its_start(climate: Climate, cl
     assert "too few of its hosts" in str(after.reason)
     assert told(climate, lease) == ["lease.preempted"]
     assert held(filler)
-    assert check.differences(climate) == []
+    assert consistency_check.differences(climate) == []
 
 
 def test_a_lease_that_has_not_started_moves_where_it_can(climate: Climate, clock: Clock) -> None:
@@ -79,7 +79,7 @@ def test_a_lease_that_has_not_started_moves_where_it_can(climate: Climate, clock
     assert not held(after) & held(one)
     assert told(climate, lease) == ["lease.preemption_moved"]
     assert after.period == lease.period
-    assert check.differences(climate) == []
+    assert consistency_check.differences(climate) == []
 
 
 def test_a_preemptible_lease_takes_nothing_from_anybody(climate: Climate, clock: Clock) -> None:
@@ -141,7 +141,7 @@ def test_a_start_within_the_same_moment_leaves_an_instant(climate: Climate, cloc
     (plan,) = after.reservations[0].preemptions
     assert plan.take_at == clock.time + NOTICE
     assert run_due(climate) == 0, "started on a host that is in use"
-    assert check.differences(climate) == []
+    assert consistency_check.differences(climate) == []
 
 
 def test_a_running_lease_is_prolonged_over_preemptible_ones(climate: Climate, clock: Clock, cloud: FakeCloud) -> None:
@@ -152,7 +152,7 @@ def test_a_running_lease_is_prolonged_over_preemptible_ones(climate: Climate, cl
     assert held(longer) == set(range(1, ALL + 1))
     assert get(climate, waits).status is LeaseStatus.TERMINATED
     assert nothing_is_promised_twice(climate)
-    assert check.differences(climate) == []
+    assert consistency_check.differences(climate) == []
 
 
 def test_it_is_all_of_a_lease_or_nothing(climate: Climate, clock: Clock) -> None:

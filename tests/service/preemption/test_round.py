@@ -11,7 +11,7 @@ from climate.context import Climate
 from climate.domain.hosts.pools import Pool
 from climate.domain.lease import Lease
 from climate.domain.status import LeaseStatus
-from climate.service.journal import check
+from climate.service.journal import consistency_check
 from climate.service.leases import leases, update
 from climate.service.leases.update import Changes
 from climate.service.notifications import delivery
@@ -58,7 +58,7 @@ def test_the_owner_is_warned_and_the_host_is_taken(climate: Climate, clock: Cloc
     assert get(climate, other).status is LeaseStatus.ACTIVE
     assert f"h{host}" in cloud.pools()[reservation(other)]
     assert nothing_is_promised_twice(climate)
-    assert check.differences(climate) == []
+    assert consistency_check.differences(climate) == []
 
 
 def test_a_start_at_once_waits_for_the_notice_and_no_longer(climate: Climate, clock: Clock, cloud: FakeCloud) -> None:
@@ -89,7 +89,7 @@ def test_below_its_minimum_the_lease_ends(climate: Climate, clock: Clock) -> Non
     assert {pool_of(climate, host) for host in held(lease)} == {Pool.RESERVATION}
     tick(climate, clock, other.period.start)
     assert get(climate, other).status is LeaseStatus.ACTIVE
-    assert check.differences(climate) == []
+    assert consistency_check.differences(climate) == []
 
 
 def test_with_a_free_host_a_lease_has_both_until_the_old_one_is_taken(
@@ -113,7 +113,7 @@ def test_with_a_free_host_a_lease_has_both_until_the_old_one_is_taken(
     assert (after.status, after.period) == (LeaseStatus.ACTIVE, lease.period)
     assert get(climate, other).status is LeaseStatus.ACTIVE
     assert told(climate, lease) == ["lease.preemption_planned", "lease.preemption_warning", "lease.preempted"]
-    assert check.differences(climate) == []
+    assert consistency_check.differences(climate) == []
 
 
 @pytest.mark.parametrize("warned", [False, True])
@@ -129,7 +129,7 @@ def test_a_host_that_is_not_needed_any_more_stays(climate: Climate, clock: Clock
     assert ends(after) == ends(lease)
     assert after.reservations[0].preemptions == ()
     assert ("lease.preemption_withdrawn" in told(climate, lease)) is warned
-    assert check.differences(climate) == []
+    assert consistency_check.differences(climate) == []
 
 
 def test_a_host_that_is_needed_later_stays_until_then(climate: Climate, clock: Clock) -> None:

@@ -5,7 +5,7 @@ import pytest
 from climate.context import Climate
 from climate.domain.errors import NotEnoughHosts
 from climate.domain.lease import Lease
-from climate.service.journal import check
+from climate.service.journal import consistency_check
 from climate.service.leases import healing, leases
 from climate.service.waiting_list import round as waiting_round
 from tests.conftest import MEMBER, STRANGER, Clock
@@ -20,7 +20,7 @@ from tests.service.waiting_list.test_entries import queue
 
 def is_sound(climate: Climate) -> None:
     assert overruns(climate) == []
-    assert check.differences(climate) == []
+    assert consistency_check.differences(climate) == []
 
 
 def planned(climate: Climate, lease: Lease) -> int:
@@ -80,7 +80,7 @@ def test_a_lease_is_healed_with_a_host_of_a_preemptible_one(
     assert lost not in held(after)
     assert after.reservations[0].missing == 0
     assert planned(climate, lease) + sum("preempt" in kind for kind in told(climate, lease)) > 0
-    assert check.differences(climate) == []
+    assert consistency_check.differences(climate) == []
 
 
 def test_a_preemptible_lease_is_healed_with_free_hosts_alone(climate: Climate, clock: Clock) -> None:

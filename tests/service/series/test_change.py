@@ -8,7 +8,7 @@ from sqlalchemy import Engine
 from climate.context import Climate
 from climate.domain.errors import ClimateError, Conflict, InvalidInput, NotFound, OccurrencesClash, PreconditionFailed
 from climate.domain.status import LeaseStatus
-from climate.service.journal import check
+from climate.service.journal import consistency_check
 from climate.service.leases import leases
 from climate.service.series import change
 from climate.service.series.change import SeriesChanges
@@ -40,7 +40,7 @@ def test_occurrences_that_have_begun_stay_as_they_are(climate: Climate, clock: C
     assert left.series_id == outcome.series.id
     with pytest.raises(NotFound):
         change.get(climate, MEMBER, outcome.series.id)
-    assert check.differences(climate) == []
+    assert consistency_check.differences(climate) == []
 
 
 def test_nothing_that_could_change_is_a_conflict(climate: Climate, clock: Clock) -> None:
@@ -61,7 +61,7 @@ def test_a_series_whose_occurrences_have_all_begun_is_deleted(climate: Climate, 
     assert change.listed(climate, MEMBER, SeriesListing()) == []
     (left,) = leases.listed(climate, MEMBER, Listing())
     assert left.status is LeaseStatus.ACTIVE
-    assert check.differences(climate) == []
+    assert consistency_check.differences(climate) == []
 
 
 def test_changes_that_come_at_once_take_turns(climate: Climate, clock: Clock) -> None:
@@ -76,7 +76,7 @@ def test_changes_that_come_at_once_take_turns(climate: Climate, clock: Clock) ->
     assert starts(after) == ["01 16:00", "02 16:00", "03 16:00", "04 16:00"]
     assert {one.period.end - one.period.start for one in after.occurrences} == {4 * HOUR}
     assert after.series.version == 6
-    assert check.differences(climate) == []
+    assert consistency_check.differences(climate) == []
 
 
 def test_changes_for_one_version_are_made_once(climate: Climate, clock: Clock) -> None:
@@ -99,7 +99,7 @@ def test_a_change_and_a_deletion_that_come_at_once(climate: Climate, clock: Cloc
     )
     left = change.get(climate, MEMBER, series).occurrences
     assert len(left) == 1
-    assert check.differences(climate) == []
+    assert consistency_check.differences(climate) == []
 
 
 def test_rivals_for_the_same_hosts(climate: Climate, clock: Clock) -> None:
@@ -111,7 +111,7 @@ def test_rivals_for_the_same_hosts(climate: Climate, clock: Clock) -> None:
     )
     assert all(isinstance(result, Outcome | ClimateError) for result in results), results
     assert nothing_is_promised_twice(climate)
-    assert check.differences(climate) == []
+    assert consistency_check.differences(climate) == []
 
 
 def test_a_refused_change_leaves_rows_and_journal_as_they_were(climate: Climate, clock: Clock, engine: Engine) -> None:

@@ -10,7 +10,7 @@ from sqlalchemy import Engine, text
 from climate.context import Climate
 from climate.domain.errors import ClimateError, Forbidden, InvalidInput, KeyReused, OccurrencesClash
 from climate.domain.planning.series import Make
-from climate.service.journal import check
+from climate.service.journal import consistency_check
 from climate.service.journal.rebuild import rebuild
 from climate.service.leases import leases
 from climate.service.series import change, create
@@ -68,7 +68,7 @@ def test_the_approval_service_is_asked_about_each_occurrence(
     starts = [got.body["lease"]["start_date"][:10] for got in receiver.got]
     assert starts == ["2030-01-01", "2030-01-02", "2030-01-03"]
     assert len(leases_of(outcome)) == 3
-    assert check.differences(climate) == []
+    assert consistency_check.differences(climate) == []
 
 
 def test_what_the_approval_service_refuses_does_not_fit(climate: Climate, clock: Clock, receiver: Receiver) -> None:
@@ -101,7 +101,7 @@ def test_series_that_are_asked_for_at_once_share_the_hosts(climate: Climate, clo
     assert len(made) == 1
     assert all(isinstance(one, Outcome | ClimateError) for one in results)
     assert nothing_is_promised_twice(climate)
-    assert check.differences(climate) == []
+    assert consistency_check.differences(climate) == []
 
 
 def test_fitting_series_that_are_asked_for_at_once_get_each_day_once(climate: Climate, clock: Clock) -> None:
@@ -111,7 +111,7 @@ def test_fitting_series_that_are_asked_for_at_once_get_each_day_once(climate: Cl
     found = sorted(leases.listed(climate, ADMIN, Listing()), key=lambda lease: lease.period.start)
     per_day = [len(list(same)) for _, same in groupby(found, key=lambda lease: lease.period.start.date())]
     assert per_day == [1] * 6
-    assert check.differences(climate) == []
+    assert consistency_check.differences(climate) == []
 
 
 def test_a_key_is_of_one_series(climate: Climate, clock: Clock) -> None:
@@ -137,9 +137,9 @@ def test_rows_of_series_are_rebuilt_from_the_journal(climate: Climate, clock: Cl
     ):
         with engine.begin() as conn:
             conn.execute(text(damage))
-        assert check.differences(climate) != []
+        assert consistency_check.differences(climate) != []
         assert rebuild(climate).left == ()
-        assert check.differences(climate) == []
+        assert consistency_check.differences(climate) == []
     again = change.get(climate, MEMBER, outcome.series.id)
     assert again.series == outcome.series
     assert [one.reason for one in again.occurrences] == [one.reason for one in outcome.occurrences]
@@ -149,7 +149,7 @@ def test_a_row_that_no_fact_knows_is_found(climate: Climate, clock: Clock, engin
     repeat(climate, clock)
     with engine.begin() as conn:
         conn.execute(text("UPDATE lease_series SET id = gen_random_uuid()"))
-    assert len(check.differences(climate)) == 2
+    assert len(consistency_check.differences(climate)) == 2
 
 
 def test_a_tampered_series_is_not_changed(climate: Climate, clock: Clock, engine: Engine) -> None:

@@ -7,7 +7,7 @@ import pytest
 from climate.context import Climate
 from climate.domain.errors import OccurrencesClash
 from climate.domain.planning.series import Make
-from climate.service.journal import check
+from climate.service.journal import consistency_check
 from climate.service.journal.rebuild import rebuild
 from climate.service.series import change, create
 from climate.service.series.change import SeriesChanges
@@ -23,7 +23,7 @@ DAY = timedelta(days=1)
 
 def is_whole(climate: Climate) -> None:
     assert nothing_is_promised_twice(climate)
-    assert check.differences(climate) == []
+    assert consistency_check.differences(climate) == []
     assert rebuild(climate).left == ()
 
 

@@ -14,7 +14,7 @@ from climate.domain.limits import Limit
 from climate.domain.policy import Caller
 from climate.domain.sharing.sharing import Sharing, SharingChanged
 from climate.service.admission import limits
-from climate.service.journal import check
+from climate.service.journal import consistency_check
 from climate.service.leases import host_visibility, lease_servers, leases, update
 from climate.service.leases.leases import LeaseRequest
 from climate.service.leases.update import Changes
@@ -130,7 +130,7 @@ def test_owners_and_administrators_change_the_sharing(climate: Climate, clock: C
             leases.get(climate, caller, lease.id, at=before)
     again = update.update(climate, MEMBER, lease.id, Changes(sharing=other))
     assert again.version == changed.version, "nothing is recorded where nothing changes"
-    assert check.differences(climate) == []
+    assert consistency_check.differences(climate) == []
 
 
 def test_members_of_further_projects_boot_on_it(climate: Climate, clock: Clock, cloud: FakeCloud) -> None:

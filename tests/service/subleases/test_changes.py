@@ -11,7 +11,7 @@ from climate.domain.hosts.pools import Pool
 from climate.domain.lease import Lease
 from climate.domain.limits import Limit
 from climate.service.admission import limits
-from climate.service.journal import check
+from climate.service.journal import consistency_check
 from climate.service.leases import leases, update
 from climate.service.leases.leases import LeaseRequest
 from climate.service.leases.update import Changes
@@ -48,7 +48,7 @@ def test_a_lease_with_sub_leases_is_neither_shortened_nor_deleted(climate: Clima
     tick(climate, clock)
     leases.delete(climate, MEMBER, long.id)
     tick(climate, clock)
-    assert check.differences(climate) == []
+    assert consistency_check.differences(climate) == []
 
 
 @pytest.mark.parametrize("start", [0, 3])
@@ -70,7 +70,7 @@ def test_a_lease_with_sub_leases_is_prolonged_with_them(climate: Climate, clock:
     again = get(climate, long)
     assert held(again) == held(long)
     assert {hold.during.end for hold in again.reservations[0].holds} == {until}
-    assert check.differences(climate) == []
+    assert consistency_check.differences(climate) == []
 
 
 def test_a_lease_is_not_prolonged_if_a_host_in_a_sub_lease_is_promised(climate: Climate, clock: Clock) -> None:
@@ -93,7 +93,7 @@ def test_a_lease_waits_for_a_deleted_sub_lease(climate: Climate, clock: Clock) -
         update.update(climate, MEMBER, long.id, Changes(end=long.period.end + HOUR))
     tick(climate, clock)
     update.update(climate, MEMBER, long.id, Changes(end=long.period.end + HOUR))
-    assert check.differences(climate) == []
+    assert consistency_check.differences(climate) == []
 
 
 def test_a_lease_is_deleted_as_soon_as_its_sub_leases_are_over(climate: Climate, clock: Clock) -> None:
@@ -105,7 +105,7 @@ def test_a_lease_is_deleted_as_soon_as_its_sub_leases_are_over(climate: Climate,
     tick(climate, clock)
     assert {host for host in held(long) if pool_of(climate, host) is Pool.RESERVATION} == held(long)
     assert len(held(parent(climate, clock, hosts_wanted(ALL)))) == ALL
-    assert check.differences(climate) == []
+    assert consistency_check.differences(climate) == []
 
 
 def test_a_sub_lease_is_prolonged_by_its_giver_only_and_within_the_parent(climate: Climate, clock: Clock) -> None:
@@ -127,7 +127,7 @@ def test_a_sub_lease_is_prolonged_by_its_giver_only_and_within_the_parent(climat
     assert after.reservations[0].holds == lease.reservations[0].holds
     with pytest.raises(Conflict, match="is a sub-lease"):
         update.update(climate, STRANGER, lease.id, Changes(reservations=[{"id": reservation(lease), "max": 3}]))
-    assert check.differences(climate) == []
+    assert consistency_check.differences(climate) == []
 
 
 def test_hours_in_a_sub_lease_count_once_and_for_the_receiver(climate: Climate, clock: Clock) -> None:
@@ -173,4 +173,4 @@ def test_a_preemptible_lease_gives_way_to_a_later_end(climate: Climate, clock: C
     with pytest.raises(Conflict, match="promised to another"):
         update.update(climate, MEMBER, long.id, Changes(end=ordinary.period.start + HOUR))
     assert nothing_is_promised_twice(climate)
-    assert check.differences(climate) == []
+    assert consistency_check.differences(climate) == []

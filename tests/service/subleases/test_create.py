@@ -13,7 +13,7 @@ from climate.domain.lease import Lease
 from climate.domain.planning.waiting_list import Wait
 from climate.domain.policy import Caller
 from climate.domain.sharing.sharing import Sharing
-from climate.service.journal import check
+from climate.service.journal import consistency_check
 from climate.service.leases import leases, update
 from climate.service.leases.leases import LeaseRequest
 from climate.service.leases.update import Changes
@@ -164,7 +164,7 @@ def test_what_is_created_belongs_to_the_other_project(climate: Climate, clock: C
         leases.get(climate, STRANGER, lease.id)
     assert leases.get(climate, MEMBER, made.id).id == made.id
     assert [one.id for one in leases.listed(climate, STRANGER, leases.Listing())] == [made.id]
-    assert check.differences(climate) == []
+    assert consistency_check.differences(climate) == []
 
 
 def test_hosts_of_a_pool_that_releases_them_recycle(climate: Climate, clock: Clock) -> None:

@@ -8,7 +8,7 @@ from climate.domain.lease import Lease
 from climate.domain.status import LeaseStatus
 from climate.service.events import event_dispatch
 from climate.service.hosts import reconcile
-from climate.service.journal import check
+from climate.service.journal import consistency_check
 from climate.service.subleases import round as subleases
 from tests.conftest import Clock
 from tests.scenarios.test_races import nothing_is_promised_twice
@@ -44,7 +44,7 @@ def test_hosts_are_taken_once(climate: Climate, clock: Clock, cloud: FakeCloud, 
     assert in_pool(cloud, long) == names(long) - names(lease)
     assert (told(climate, long), kinds(climate, long).count("SubletHostsTaken")) == (["lease.sublet"], 1)
     assert nothing_is_promised_twice(climate)
-    assert check.differences(climate) == []
+    assert consistency_check.differences(climate) == []
 
 
 @pytest.mark.parametrize(("where", "number"), PLACES)
@@ -69,7 +69,7 @@ def test_hosts_are_returned_once(climate: Climate, clock: Clock, cloud: FakeClou
     assert in_pool(cloud, long) == names(long)
     assert kinds(climate, long).count("SubletHostsReturned") == kinds(climate, lease).count("SubleaseReturned") == 1
     assert nothing_is_promised_twice(climate)
-    assert check.differences(climate) == []
+    assert consistency_check.differences(climate) == []
 
 
 @pytest.mark.parametrize("number", range(3))
@@ -84,4 +84,4 @@ def test_who_is_killed_while_it_gives_has_given_all_or_nothing(
     after = get(climate, long)
     assert after == before or len(after.reservations[0].sublets) == 2
     assert nothing_is_promised_twice(climate)
-    assert check.differences(climate) == []
+    assert consistency_check.differences(climate) == []

@@ -5,7 +5,7 @@ from collections import Counter
 from climate.context import Climate
 from climate.domain.errors import Busy, Conflict, NotFound
 from climate.domain.lease import Lease
-from climate.service.journal import check
+from climate.service.journal import consistency_check
 from climate.service.leases import leases, update
 from climate.service.leases.leases import Listing
 from climate.service.leases.update import Changes
@@ -35,7 +35,7 @@ def test_one_of_several_gets_a_host(climate: Climate, clock: Clock, clashes: lis
     assert (len(given), len({host for one in given for host in held(one)})) == (3, 3)
     tick(climate, clock)
     assert nothing_is_promised_twice(climate)
-    assert check.differences(climate) == []
+    assert consistency_check.differences(climate) == []
     assert clashes == []
 
 
@@ -54,7 +54,7 @@ def test_a_sub_lease_and_an_end_of_the_parent(climate: Climate, clock: Clock, cl
         assert isinstance(made, Lease) != isinstance(changed, Lease), (made, changed)
         tick(climate, clock)
         assert nothing_is_promised_twice(climate)
-        assert check.differences(climate) == []
+        assert consistency_check.differences(climate) == []
     assert clashes == []
 
 
@@ -95,5 +95,5 @@ def test_gifts_ends_prolongations_and_rounds(climate: Climate, clock: Clock, cla
     assert len(held(after)) == 4
     assert len({hold.during.end for hold in after.reservations[0].holds if not open_ones}) <= 1
     assert nothing_is_promised_twice(climate)
-    assert check.differences(climate) == []
+    assert consistency_check.differences(climate) == []
     assert clashes == []

@@ -14,7 +14,7 @@ from climate.domain.status import HoldState, LeaseStatus
 from climate.service.host_operations import recycling
 from climate.service.hosts import timeline
 from climate.service.hosts.timeline import TimelineWindow
-from climate.service.journal import check, rebuild
+from climate.service.journal import consistency_check, rebuild
 from climate.service.leases import leases, update
 from climate.service.leases.update import Changes
 from climate.service.subleases import round as subleases
@@ -49,10 +49,10 @@ def test_hosts_go_to_the_sub_lease_at_once_and_return_at_its_end(
     assert after.reservations[0].sublets == ()
     assert told(climate, long) == ["lease.sublet", "lease.sublet_returned"]
     assert nothing_is_promised_twice(climate)
-    assert check.differences(climate) == []
+    assert consistency_check.differences(climate) == []
     tick(climate, clock, long.period.end)
     assert {pool_of(climate, host) for host in held(long)} == {Pool.RESERVATION}
-    assert check.differences(climate) == []
+    assert consistency_check.differences(climate) == []
 
 
 def test_a_later_start_is_warned_of_and_servers_are_deleted(climate: Climate, clock: Clock, cloud: FakeCloud) -> None:
@@ -72,7 +72,7 @@ def test_a_later_start_is_warned_of_and_servers_are_deleted(climate: Climate, cl
     assert cloud.server(server) is None
     assert get(climate, lease).status is LeaseStatus.ACTIVE
     assert cloud.pools()[reservation(lease)] == names(held(lease))
-    assert check.differences(climate) == []
+    assert consistency_check.differences(climate) == []
 
 
 def test_nobody_else_gets_a_host_between_two_of_its_leases(climate: Climate, clock: Clock) -> None:
@@ -104,7 +104,7 @@ def test_a_sub_lease_that_is_deleted_before_its_start_returns_its_hosts(climate:
     after = get(climate, long)
     assert (after.reservations[0].holds, after.reservations[0].sublets) == (long.reservations[0].holds, ())
     assert "SubletHostsTaken" not in kinds(climate, long)
-    assert check.differences(climate) == []
+    assert consistency_check.differences(climate) == []
 
 
 def test_a_parent_that_has_not_begun_gives_and_gets_hosts(climate: Climate, clock: Clock) -> None:
@@ -117,7 +117,7 @@ def test_a_parent_that_has_not_begun_gives_and_gets_hosts(climate: Climate, cloc
     assert get(climate, lease).status is get(climate, long).status is LeaseStatus.ACTIVE
     tick(climate, clock, lease.period.end)
     assert held(get(climate, long)) == held(lease)
-    assert check.differences(climate) == []
+    assert consistency_check.differences(climate) == []
 
 
 def test_both_end_together(climate: Climate, clock: Clock, cloud: FakeCloud) -> None:
@@ -132,7 +132,7 @@ def test_both_end_together(climate: Climate, clock: Clock, cloud: FakeCloud) -> 
     with pytest.raises(InvalidInput, match="Terminated leases can only be renamed"):
         update.update(climate, MEMBER, long.id, Changes(end=clock.time + timedelta(hours=1)))
     assert set(cloud.pools()) == {"freepool"}
-    assert check.differences(climate) == []
+    assert consistency_check.differences(climate) == []
 
 
 def test_the_giver_may_end_it(climate: Climate, clock: Clock) -> None:
@@ -144,7 +144,7 @@ def test_the_giver_may_end_it(climate: Climate, clock: Clock) -> None:
     tick(climate, clock)
     assert leases.history(climate, ADMIN, lease.id)[-1].fact.__class__.__name__ == "SubleaseReturned"
     assert held(get(climate, long)) == held(long)
-    assert check.differences(climate) == []
+    assert consistency_check.differences(climate) == []
 
 
 def test_a_round_that_has_nothing_to_do_changes_nothing(climate: Climate, clock: Clock) -> None:
@@ -170,7 +170,7 @@ def test_servers_that_could_recycle_go_before_the_parent_has_its_hosts(
     tick(climate, clock, clock.time + timedelta(minutes=2))
     assert cloud.server(server) is None
     assert cloud.pools()[reservation(long)] == names(held(long))
-    assert check.differences(climate) == []
+    assert consistency_check.differences(climate) == []
 
 
 def test_the_calendar_shows_whose_a_host_is(climate: Climate, clock: Clock) -> None:
@@ -197,9 +197,9 @@ def test_rows_of_sub_leases_are_compared_and_rebuilt(climate: Climate, clock: Cl
     with climate.engine.begin() as conn:
         conn.execute(text("UPDATE reservations SET sublets = '[]'"))
         conn.execute(text("UPDATE leases SET parent = NULL"))
-    found = check.differences(climate)
+    found = consistency_check.differences(climate)
     assert any("sublets" in str(one) for one in found)
     assert any("parent" in str(one) for one in found)
     assert rebuild.rebuild(climate).left == ()
-    assert check.differences(climate) == []
+    assert consistency_check.differences(climate) == []
     assert (get(climate, long), get(climate, lease)) == before

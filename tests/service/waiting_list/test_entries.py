@@ -17,7 +17,7 @@ from climate.domain.policy import Caller
 from climate.domain.status import LeaseStatus
 from climate.service.admission import limits
 from climate.service.hosts import reservable
-from climate.service.journal import check
+from climate.service.journal import consistency_check
 from climate.service.journal.rebuild import rebuild
 from climate.service.leases import leases, update
 from climate.service.leases.leases import LeaseRequest
@@ -55,10 +55,10 @@ def queue(
 
 def story_is_whole(climate: Climate) -> None:
     """The rows are what the facts say, and they can be made anew from the facts alone."""
-    assert check.differences(climate) == []
+    assert consistency_check.differences(climate) == []
     before = leases.listed(climate, ADMIN, Listing())
     rebuild(climate)
-    assert check.differences(climate) == []
+    assert consistency_check.differences(climate) == []
     assert leases.listed(climate, ADMIN, Listing()) == before
 
 

@@ -9,7 +9,7 @@ from api.compute.servers.servers import find
 from api.request_context import compute
 from climate.compute.errors import Conflict
 from climate.compute.models.server import ACTIVE, Server
-from climate.compute.servers import diagnostics
+from climate.compute.servers import cluster_member
 
 Body = dict[str, object]
 
@@ -32,7 +32,7 @@ def show(server_id: str) -> Body:
     server = find(server_id)
     if since(48):
         return _measured(server)
-    member = diagnostics.member_of(compute(), server)
+    member = cluster_member.member_of(compute(), server)
     return {"state": server.status.lower(), "host": server.service_host, "node": server.node, "member": member}
 
 

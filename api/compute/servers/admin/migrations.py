@@ -7,7 +7,7 @@ from flask import request
 
 from api.compute import validation
 from api.compute.blueprint import compute_blueprint
-from api.compute.cells import lists
+from api.compute.cells import unreachable_cells
 from api.compute.microversion import since
 from api.compute.servers import list_query
 from api.compute.servers.servers import find
@@ -83,7 +83,7 @@ def show(server_id: str, migration_id: str) -> Body:
 def moves(name: str) -> Body:
     """Preview an evacuation of a host (beyond Nova): the target of each server, or the reason why it cannot move."""
     validation.may_administer()
-    lists.check_is_here(name)
+    unreachable_cells.check_is_here(name)
     return {
         "moves": [
             {

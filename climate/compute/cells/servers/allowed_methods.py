@@ -27,7 +27,7 @@ from climate.compute.models.server import (
     UNRESCUE,
 )
 from climate.compute.network import floating_ips
-from climate.compute.servers import actions, faults, guest_conversion, properties, rebuild, resize, unshelve
+from climate.compute.servers import actions, fault_redaction, guest_conversion, properties, rebuild, resize, unshelve
 from climate.compute.servers.actions import By
 from climate.compute.servers.interfaces import interfaces
 from climate.compute.servers.interfaces.interfaces import Requester, port_of
@@ -174,7 +174,7 @@ def _console_output(compute: Compute, server_id: str, args: Args, by: By) -> str
     try:
         text = compute.driver.console(guest_conversion.guest(compute, server), args["lines"]) if server.node else ""
     except VirtError as error:
-        reason = faults.readable(server, str(error))
+        reason = fault_redaction.readable(server, str(error))
         raise CellError(f"The console log of instance {server.id} cannot be read: {reason}") from None
     # Serial consoles print NUL at power-on, which messages cannot contain.
     return text.replace("\0", "\N{REPLACEMENT CHARACTER}")

@@ -9,7 +9,7 @@ from typing import Any
 from climate.compute.cells.value_checks import Check, is_size, is_uuid, or_none
 from climate.compute.models.flavor import Flavor
 from climate.compute.models.server import STATUSES, Address, Server, is_id
-from climate.compute.servers.faults import readable
+from climate.compute.servers.fault_redaction import readable
 
 Report = Mapping[str, Any]
 """Server as JSON; its keys are those of CHECKS, and nothing else leaves a cell."""

@@ -14,7 +14,7 @@ from ipaddress import IPv4Address
 from climate.compute.errors import NetworkError
 from climate.compute.linux import netns
 from climate.compute.network.linux import commands
-from climate.compute.network.render.validation import interface
+from climate.compute.network.render.interface_names import interface
 
 _LABEL = ":c"
 _LONGEST = 15 - len(_LABEL)

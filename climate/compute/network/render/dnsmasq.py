@@ -7,7 +7,7 @@ from pathlib import Path
 
 from climate.compute.errors import NetworkError
 from climate.compute.network.driver import Dhcp, Entry, Link
-from climate.compute.network.render.validation import ORDINARY_MTU, interface
+from climate.compute.network.render.interface_names import ORDINARY_MTU, interface
 
 PROGRAM = "dnsmasq"
 

@@ -5,7 +5,7 @@ from itertools import permutations
 
 from climate.compute.errors import NetworkError
 from climate.compute.network.driver import Nat
-from climate.compute.network.render.validation import interface
+from climate.compute.network.render.interface_names import interface
 
 METADATA = IPv4Address("169.254.169.254")
 """Address of the metadata service."""

@@ -8,9 +8,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from climate.compute.network.driver import Nat
+from climate.compute.network.render.interface_names import interface
 from climate.compute.network.render.iptables import FILTER_TOP, NAT_BOTTOM, Table
 from climate.compute.network.render.nat_common import METADATA, METADATA_PORT, VPN_PORT, metadata_target, routed
-from climate.compute.network.render.validation import interface
 
 BINARY = "climate"
 

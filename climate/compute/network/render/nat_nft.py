@@ -7,8 +7,8 @@ are the same as with iptables (nat_iptables.py).
 from collections.abc import Iterable
 
 from climate.compute.network.driver import Nat
+from climate.compute.network.render.interface_names import interface
 from climate.compute.network.render.nat_common import METADATA, METADATA_PORT, VPN_PORT, metadata_target, routed
-from climate.compute.network.render.validation import interface
 
 FAMILY, TABLE = "inet", "climate"
 

@@ -4,7 +4,7 @@ from ipaddress import IPv6Network
 from pathlib import Path
 
 from climate.compute.network.driver import Link
-from climate.compute.network.render.validation import ORDINARY_MTU, interface
+from climate.compute.network.render.interface_names import ORDINARY_MTU, interface
 
 PROGRAM = "radvd"
 

@@ -44,7 +44,7 @@ from climate.compute.models.server import (
 )
 from climate.compute.servers import volume_attachments
 from climate.compute.servers.interfaces import vif_plugging
-from climate.compute.servers.tasks.task import Work
+from climate.compute.servers.tasks.task_context import Work
 from climate.compute.virt import Guest, VirtDriver
 
 TaskFunction = Callable[[Work], None]

@@ -37,7 +37,7 @@ from climate.compute.models.server import (
     after,
 )
 from climate.compute.placement import claims
-from climate.compute.servers import actions, faults, guest_removal, reschedule
+from climate.compute.servers import actions, fault_redaction, guest_removal, reschedule
 from climate.compute.servers.tasks import task_heartbeat
 from climate.compute.store import node_locks
 from climate.compute.store.servers import resize_and_shelve, servers, tasks
@@ -114,7 +114,7 @@ def _failure(server: Server, reason: str) -> dict[str, object]:
     if server.task in (SNAPSHOT, REWIRE):
         return {"failed": True}
     status = {SHELVE: SHUTOFF, UNSHELVE: SHELVED_OFFLOADED}.get(server.task or "", ERROR)
-    return {"status": status, "fault": {"code": 500, "message": faults.readable(server, reason)}}
+    return {"status": status, "fault": {"code": 500, "message": fault_redaction.readable(server, reason)}}
 
 
 def _dated(fault: Mapping[str, object], now: datetime) -> dict[str, object]:

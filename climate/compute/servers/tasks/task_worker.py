@@ -16,7 +16,7 @@ from climate.compute.models.server import Server
 from climate.compute.servers import guest_conversion
 from climate.compute.servers.interfaces import vif_plugging
 from climate.compute.servers.tasks import driver_calls, task_heartbeat, task_results
-from climate.compute.servers.tasks.task import Work
+from climate.compute.servers.tasks.task_context import Work
 from climate.compute.servers.tasks.task_heartbeat import CLAIM_SECONDS, Check, TaskLost
 from climate.compute.store.projects import images as image_rows
 from climate.compute.store.servers import servers

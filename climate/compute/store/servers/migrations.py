@@ -12,7 +12,7 @@ from sqlalchemy import Connection, RowMapping, and_, bindparam, case, exists, fa
 from climate.compute.models.migration import ERROR, Migration
 from climate.compute.models.server import ACTIVE, SHUTOFF, VERIFY_RESIZE, Room
 from climate.compute.store.columns import in_parameter, sql_of
-from climate.compute.store.nodes import free_resources as rooms
+from climate.compute.store.nodes import resource_claims as rooms
 from climate.compute.store.tables.migrations import migrations
 from climate.compute.store.tables.nodes import nodes, services
 from climate.compute.store.tables.servers import servers

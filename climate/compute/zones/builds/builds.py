@@ -17,7 +17,7 @@ from climate.compute.projects import quota_check
 from climate.compute.reservations import shared_capacity
 from climate.compute.servers import create as boot
 from climate.compute.store.zones import builds as rows
-from climate.compute.store.zones import child_zones, notify_pollers, offers, servers
+from climate.compute.store.zones import child_zones, notify_pollers, servers, used_offers
 from climate.compute.store.zones.builds import LOST, PLACED, SENT, Build, Item
 from climate.compute.zones.builds import request_spec
 from climate.compute.zones.models import NO_PARTS, Parts
@@ -152,7 +152,7 @@ def in_child(compute: Compute, server_id: str) -> InChild | None:
 def servers_for_parent(compute: Compute, build_id: str, project_id: str) -> list[Mapping[str, object]]:
     """Return the servers of a parent's build that this zone created for the account, with their owners there."""
     with reading(compute.engine) as conn:
-        return offers.of_build(conn, project_id, build_id)
+        return used_offers.of_build(conn, project_id, build_id)
 
 
 def to_ring(compute: Compute, again: float = AGAIN_SECONDS) -> list[str]:
@@ -172,7 +172,7 @@ def sweep(compute: Compute) -> None:
     with compute.engine.begin() as conn:
         now = compute.now(conn)
         rows.forget(conn, now - KEPT)
-        offers.sweep(conn, now)
+        used_offers.sweep(conn, now)
 
 
 def parts_of(build: Build) -> Parts:

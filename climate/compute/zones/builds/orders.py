@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from climate.compute.models.request import BootRequest
 from climate.compute.models.server import MANUAL, is_id
-from climate.compute.zones.client import (
+from climate.compute.zones.client_interface import (
     ChildAnswer,
     ChildError,
     ChildLoop,

@@ -17,7 +17,7 @@ from climate.compute.models.server import Server
 from climate.compute.projects import quota_check
 from climate.compute.servers import create
 from climate.compute.servers.create import Offered
-from climate.compute.store.zones import child_zones, offers, servers
+from climate.compute.store.zones import child_zones, servers, used_offers
 from climate.compute.zones import routing
 from climate.compute.zones.builds import plan, request_spec
 from climate.compute.zones.builds.blobs import BlobContent, InvalidBlob
@@ -31,7 +31,7 @@ from climate.compute.zones.builds.orders import (
     request_for,
 )
 from climate.compute.zones.builds.plan import ChildItem, LocalItem
-from climate.compute.zones.client import ChildError, ChildRequest
+from climate.compute.zones.client_interface import ChildError, ChildRequest
 from climate.compute.zones.models import ChildZone, Parts, ZoneChain
 from climate.database.connections import reading
 
@@ -74,7 +74,7 @@ def place(compute: Compute, request: BootRequest, order: ServerOrder, way: Child
         if not order.build_id:
             item_id = compute.zones.blobs.open(compute.zones.own_id(), order.blob, now).item_id
             order = replace(order, build_id=f"{order.reservation_id}.{item_id}")
-        result = offers.find(conn, request.project_id, order.build_id, order.launch_index)
+        result = used_offers.find(conn, request.project_id, order.build_id, order.launch_index)
     if result is not None and result.server_id is not None:
         return result.server_id
     # An order forwarded before its expiry is repeated until the child answers.
@@ -94,7 +94,7 @@ def _create_server(
     item, opened, make = what
 
     def write(conn: Connection, made: Sequence[Server]) -> None:
-        if not offers.use(conn, _row(request, order, opened) | {"server_id": made[0].id}):
+        if not used_offers.use(conn, _row(request, order, opened) | {"server_id": made[0].id}):
             raise _Used
 
     destination = f"{item.hostname}:{item.nodename}"
@@ -111,7 +111,7 @@ def _create_server(
 def _of_first(compute: Compute, request: BootRequest, order: ServerOrder) -> str:
     """Return the server of a concurrent request for the same order. Raise InvalidBlob otherwise."""
     with reading(compute.engine) as conn:
-        result = offers.find(conn, request.project_id, order.build_id, order.launch_index)
+        result = used_offers.find(conn, request.project_id, order.build_id, order.launch_index)
     if result is None or result.server_id is None:
         raise InvalidBlob("it was used for another server")
     return result.server_id
@@ -126,23 +126,23 @@ def _forwarded(
         zone = child_zones.get(conn, item.child_zone)
         if zone is None:
             raise InvalidBlob("the child zone is not registered any more")
-        offers.lock(conn, request.project_id, order.build_id, order.launch_index)
-        repeated = offers.find(conn, request.project_id, order.build_id, order.launch_index) is not None
+        used_offers.lock(conn, request.project_id, order.build_id, order.launch_index)
+        repeated = used_offers.find(conn, request.project_id, order.build_id, order.launch_index) is not None
         if not repeated:
             quota_check.allowed(conn, request.project_id, request.flavor, 1, 1)
-            if not offers.use(conn, _row(request, order, opened)):
+            if not used_offers.use(conn, _row(request, order, opened)):
                 raise InvalidBlob("it was used for another server")
         image = request_spec.image_name(conn, request.image_id)
         theirs = request_spec.in_child(request_spec.with_key(conn, request), way.parts, zone.id)
     (answer,) = send_all(compute, [(zone, request_for(order, theirs, image, way.chain))], repeated=repeated)
     if isinstance(answer, ServerBuilt):
         with compute.engine.begin() as conn:
-            offers.settle(conn, opened.item_id, answer.server_id)
+            used_offers.settle(conn, opened.item_id, answer.server_id)
             servers.add(conn, owned(request, order, Placed(answer.server_id, zone.id)))
         return answer.server_id
     if isinstance(answer, Refused):
         with compute.engine.begin() as conn:
-            offers.release(conn, opened.item_id)
+            used_offers.release(conn, opened.item_id)
         raise NoValidHost(f"{create.OFFER_GONE} {answer.reason}")
     raise ZoneUnavailable("The child zone that made the offer does not answer; repeat the request.")
 

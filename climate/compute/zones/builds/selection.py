@@ -20,7 +20,7 @@ from climate.compute.zones.builds import request_spec
 from climate.compute.zones.builds.orders import message
 from climate.compute.zones.builds.plan import BadOffers, ChildItem, LocalItem, PlanItem, merged, offers, scaled, written
 from climate.compute.zones.builds.request_spec import RequestSpec
-from climate.compute.zones.client import ChildAnswer, ChildError, ChildRequest
+from climate.compute.zones.client_interface import ChildAnswer, ChildError, ChildRequest
 from climate.compute.zones.models import FROM_USER, NO_PARTS, ChildZone, Parts, ZoneChain
 
 LISTED = 20

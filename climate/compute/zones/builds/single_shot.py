@@ -17,7 +17,7 @@ from climate.compute.store.zones import child_zones
 from climate.compute.zones import routing
 from climate.compute.zones.builds import builds, provisioning, request_spec
 from climate.compute.zones.builds.builds import BuildState
-from climate.compute.zones.client import ChildRequest
+from climate.compute.zones.client_interface import ChildRequest
 from climate.compute.zones.models import FROM_USER, NO_PARTS, Parts, ZoneChain
 from climate.database.connections import reading
 

@@ -14,7 +14,7 @@ from typing import Literal
 from urllib.parse import quote, urlencode, urlsplit
 
 from climate import exception_chain, strict_json
-from climate.compute.zones.client import (
+from climate.compute.zones.client_interface import (
     CHAIN_HEADER,
     SECONDS_HEADER,
     ChildAnswer,

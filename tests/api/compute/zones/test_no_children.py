@@ -17,8 +17,8 @@ from tests.compute.zones.conftest import lone, standing
 from tests.compute.zones.tree import LATEST, C, Tree, Zone
 from tests.flask_apps import app_of
 from tests.identity.identity_factory import Asker
+from workers.pending_work import PendingKinds
 from workers.poller import Poller
-from workers.work_listener import PendingKinds
 
 __all__ = ["lone", "standing"]
 

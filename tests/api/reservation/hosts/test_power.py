@@ -7,7 +7,7 @@ import pytest
 from flask import Flask
 
 from climate.context import Climate
-from climate.power.memory import MemoryDriver, Trouble
+from climate.power.simulated import MemoryDriver, Trouble
 from climate.service.power import switching
 from climate.store.hosts import power
 from tests.api.reservation.api_clients import Person, reservation, run_due, written

@@ -7,7 +7,7 @@ import pytest
 from flask import Flask
 
 from climate.context import Climate
-from climate.service.journal import check
+from climate.service.journal import consistency_check
 from tests.api.reservation.api_clients import Person, order, reservation
 
 EVERY_HOST = [reservation(min=8, max=8)]
@@ -55,7 +55,7 @@ def test_a_series_is_a_lease_for_each_occurrence(member: Person, climate: Climat
     assert member.get(f"/series/{series['id']}")["series"] == series
     assert [one["id"] for one in member.get("/series")["series"]] == [series["id"]]
     assert "series_id" not in member.lease("single")
-    assert check.differences(climate) == []
+    assert consistency_check.differences(climate) == []
 
 
 def test_occurrences_keep_their_local_time_over_a_change_of_daylight_saving(member: Person) -> None:
@@ -93,7 +93,7 @@ def test_all_or_none(member: Person, stranger: Person, climate: Climate) -> None
     assert clash["start_date"] == "2030-02-12T10:00:00Z"
     assert "8 match, 0 of them free" in clash["reason"]
     assert member.get("/leases")["leases"] == member.get("/series")["series"] == []
-    assert check.differences(climate) == []
+    assert consistency_check.differences(climate) == []
 
 
 def test_those_that_fit(member: Person, stranger: Person, climate: Climate) -> None:
@@ -111,7 +111,7 @@ def test_those_that_fit(member: Person, stranger: Person, climate: Climate) -> N
     shown = member.get(f"/series/{series['id']}")["series"]
     assert [one["reason"] for one in shown["occurrences"]] == [one["reason"] for one in series["occurrences"]]
     assert shown["leases"] == 2
-    assert check.differences(climate) == []
+    assert consistency_check.differences(climate) == []
 
 
 def test_what_was_skipped_keeps_its_name(member: Person, stranger: Person) -> None:
@@ -186,7 +186,7 @@ def test_a_lease_that_repeats_is_a_series(member: Person, stranger: Person, clim
     refused = member("POST", "/leases", asked())
     assert refused.status_code == 409
     assert [one["start_date"] for one in refused.json["occurrences"]] == ["2030-02-12T10:00:00Z"]
-    assert check.differences(climate) == []
+    assert consistency_check.differences(climate) == []
 
 
 def test_a_dry_run_of_a_lease_that_repeats(member: Person, stranger: Person) -> None:
@@ -240,7 +240,7 @@ def test_occurrences_move_by_a_difference_of_local_times(member: Person, climate
     ]
     leases = member.get(f"/leases?series_id={series['id']}")["leases"]
     assert [lease["name"] for lease in leases] == [f"training-2030-{day}" for day in ("03-27", "04-03", "04-10")]
-    assert check.differences(climate) == []
+    assert consistency_check.differences(climate) == []
 
 
 def test_a_local_time_that_does_not_exist_is_the_moment_of_the_change(member: Person) -> None:
@@ -263,7 +263,7 @@ def test_changes_from_one_on_and_one_by_one(member: Person, climate: Climate) ->
     assert [one["name"] for one in after["occurrences"]] == ["course-2030-02-05", "course-2030-02-12", "finale"]
     assert [one["end_date"][11:16] for one in after["occurrences"]] == ["11:30", "12:30", "14:30"]
     assert after["name"] == "course"
-    assert check.differences(climate) == []
+    assert consistency_check.differences(climate) == []
 
 
 def test_changes_together_are_all_or_nothing(member: Person, stranger: Person, climate: Climate) -> None:
@@ -274,7 +274,7 @@ def test_changes_together_are_all_or_nothing(member: Person, stranger: Person, c
     (clash,) = refused.json["occurrences"]
     assert clash["lease_id"] == series["occurrences"][1]["lease_id"]
     assert member.get(f"/series/{series['id']}")["series"] == series
-    assert check.differences(climate) == []
+    assert consistency_check.differences(climate) == []
 
 
 def test_a_dry_run_of_a_change_keeps_all_as_it_is(member: Person) -> None:
@@ -300,7 +300,7 @@ def test_deletion(member: Person, climate: Climate) -> None:
     assert member("DELETE", f"/series/{series['id']}").status_code == 204
     assert member.get("/leases")["leases"] == member.get("/series")["series"] == []
     assert member("GET", f"/series/{series['id']}").status_code == 404
-    assert check.differences(climate) == []
+    assert consistency_check.differences(climate) == []
 
 
 def test_a_change_for_an_outdated_version_is_refused(member: Person) -> None:

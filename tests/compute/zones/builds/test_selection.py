@@ -16,7 +16,7 @@ from climate.compute.zones.builds import selection
 from climate.compute.zones.builds.blobs import BlobKeys
 from climate.compute.zones.builds.plan import ChildItem, LocalItem
 from climate.compute.zones.builds.selection import PlanRequest
-from climate.compute.zones.client import ChildAnswer, ChildError, ChildRequest, ChildTimeout
+from climate.compute.zones.client_interface import ChildAnswer, ChildError, ChildRequest, ChildTimeout
 from climate.compute.zones.models import ChildZone
 from tests.compute.zones.build_plan_trees import changed, done, offered, refusal, spec, whole
 from tests.compute.zones.tree import Tree, Zone

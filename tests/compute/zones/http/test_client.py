@@ -9,7 +9,14 @@ from typing import Any
 import pytest
 from flask import Flask, Response, jsonify, redirect, request
 
-from climate.compute.zones.client import ChildAnswer, ChildError, ChildLoop, ChildRefused, ChildRequest, ChildTimeout
+from climate.compute.zones.client_interface import (
+    ChildAnswer,
+    ChildError,
+    ChildLoop,
+    ChildRefused,
+    ChildRequest,
+    ChildTimeout,
+)
 from climate.compute.zones.http.client import HttpChildClient
 from climate.compute.zones.http.messages import MOST_BYTES
 from climate.compute.zones.models import ChildZone, ZoneChain

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 from climate.compute.network.linux import commands, netlink
 from climate.compute.network.linux.netlink import Netlink
-from climate.compute.network.render.validation import interface
+from climate.compute.network.render.interface_names import interface
 
 WAY, PORT, TTL = "vxlan", 4789, 255
 

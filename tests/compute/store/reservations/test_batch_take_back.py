@@ -8,7 +8,7 @@ from sqlalchemy import text
 
 from climate.compute.models.node import FREEPOOL
 from climate.compute.nodes import services
-from climate.compute.store.reservations.take_back_together import PoolDeletion, lock, lock_unlocked, take_back
+from climate.compute.store.reservations.batch_take_back import PoolDeletion, lock, lock_unlocked, take_back
 from climate.database.connections import reading
 from tests.compute.cloud_factory import Place, node, place
 

@@ -8,8 +8,8 @@ from sqlalchemy import Connection
 from climate.compute.context import Compute
 from climate.compute.errors import Busy, ComputeError, Conflict, NotFound, StaleToken, Waits
 from climate.compute.models.node import FREEPOOL, KEPT
-from climate.compute.store.reservations import lend_together as rows
-from climate.compute.store.reservations.lend_together import NodeRow
+from climate.compute.store.reservations import batch_lend as rows
+from climate.compute.store.reservations.batch_lend import NodeRow
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import pytest
 
 from climate.compute.models.server import Server
-from climate.compute.servers.faults import readable
+from climate.compute.servers.fault_redaction import readable
 from tests.compute.cloud_factory import TINY
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)

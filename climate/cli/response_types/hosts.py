@@ -2,7 +2,7 @@
 
 from typing import NotRequired, TypedDict
 
-from climate.cli.answers.leases import Actor
+from climate.cli.response_types.leases import Actor
 
 
 class Host(TypedDict):

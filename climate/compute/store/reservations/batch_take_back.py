@@ -9,7 +9,7 @@ from sqlalchemy import Connection, bindparam, select, text
 from climate.compute.models.aggregate import POOL
 from climate.compute.models.node import FREEPOOL
 from climate.compute.store.columns import in_parameter
-from climate.compute.store.reservations.lend_together import NodeRow
+from climate.compute.store.reservations.batch_lend import NodeRow
 from climate.compute.store.tables.nodes import aggregates
 
 

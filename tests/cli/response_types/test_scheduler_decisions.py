@@ -1,7 +1,8 @@
 """The types of scheduler decisions beside the decisions that `climate server explain` is tested with."""
 
-from climate.cli.answers.scheduling import SchedulerDecision
 from tests.cli.answers.answer_types import misfits
+
+from climate.cli.response_types.scheduler_decisions import SchedulerDecision
 from tests.cli.servers.test_explain import PLACED, RETRY
 
 

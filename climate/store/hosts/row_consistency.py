@@ -6,7 +6,7 @@ from climate.domain.hosts import folded_host
 from climate.domain.hosts.folded_host import HostCare, HostPowerSettings
 from climate.domain.hosts.pools import HostPlace
 from climate.store.journal import journal
-from climate.store.leases import tampering
+from climate.store.leases import row_consistency
 from climate.store.tables.hosts import host_power, hosts
 
 _ALL: Select[*tuple[object, ...]] = (
@@ -25,10 +25,10 @@ _ALL: Select[*tuple[object, ...]] = (
 
 def refuse_tampered(conn: Connection, place: HostPlace) -> None:
     """Raise Tampered unless the locked rows of a host match its facts."""
-    tampering.refuse_places(conn, [place])
+    row_consistency.refuse_places(conn, [place])
     row = conn.execute(_ALL.where(hosts.c.id == place.host)).one()
     known = folded_host.fold(journal.of_host(journal.read(conn, place.stream)))
-    tampering.refuse(f"host {place.name}", _settings_of(row), known)
+    row_consistency.refuse(f"host {place.name}", _settings_of(row), known)
 
 
 def _settings_of(row: Row[*tuple[object, ...]]) -> HostCare:

@@ -8,9 +8,9 @@ from sqlalchemy import Connection
 from climate.compute.context import Compute
 from climate.compute.errors import ComputeError, Conflict, StaleToken, Waits
 from climate.compute.models.node import FREEPOOL, KEPT
-from climate.compute.store.reservations import lend_together
-from climate.compute.store.reservations import take_back_together as rows
-from climate.compute.store.reservations.lend_together import NodeRow
+from climate.compute.store.reservations import batch_lend
+from climate.compute.store.reservations import batch_take_back as rows
+from climate.compute.store.reservations.batch_lend import NodeRow
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ def take_back(compute: Compute, returns: Sequence[Return]) -> list[ComputeError 
 
 def _occupied_nodes(conn: Connection, wanted: Mapping[str, Sequence[NodeRow]]) -> frozenset[int]:
     """Return the nodes with servers among those that are in their pool."""
-    return lend_together.occupied(conn, [node.id for pool, own in wanted.items() for node in own if node.pool == pool])
+    return batch_lend.occupied(conn, [node.id for pool, own in wanted.items() for node in own if node.pool == pool])
 
 
 def _nodes_of(one: Return, nodes: Sequence[NodeRow]) -> list[NodeRow]:

@@ -2,7 +2,7 @@
 
 from typing import NotRequired, TypedDict
 
-from climate.cli.answers.leases import HeldReservation, Lease
+from climate.cli.response_types.leases import HeldReservation, Lease
 
 
 class Offered(TypedDict):

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 from marshmallow import Schema
+from tests.cli.answers.answer_types import differences, misfits, recorded
 
 from api.reservation.pools import schema
-from climate.cli.answers import pools
-from tests.cli.answers.answer_types import differences, misfits, recorded
+from climate.cli.response_types import pools
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from sqlalchemy import text
 from climate.compute.errors import Busy, NotFound, Waits
 from climate.compute.models.node import FREEPOOL
 from climate.compute.nodes import services
-from climate.compute.reservations.lend_together import Loan, lend
+from climate.compute.reservations.batch_lend import Loan, lend
 from tests.compute.cloud_factory import Place, node, place
 
 

@@ -3,9 +3,9 @@
 from typing import Any
 
 import pytest
-
-from climate.cli.answers import servers
 from tests.cli.answers.answer_types import misfits, recorded
+
+from climate.cli.response_types import servers
 
 
 @pytest.mark.parametrize(

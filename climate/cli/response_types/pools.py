@@ -2,7 +2,7 @@
 
 from typing import TypedDict
 
-from climate.cli.answers.hosts import Place
+from climate.cli.response_types.hosts import Place
 
 
 class Pool(TypedDict):

@@ -2,7 +2,7 @@
 
 from typing import NotRequired, TypedDict
 
-from climate.cli.answers.hosts import Held
+from climate.cli.response_types.hosts import Held
 
 
 class StoragePool(TypedDict):

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 from marshmallow import Schema
+from tests.cli.answers.answer_types import differences, misfits, recorded
 
 from api.reservation.leases import schema
-from climate.cli.answers import leases
-from tests.cli.answers.answer_types import differences, misfits, recorded
+from climate.cli.response_types import leases
 
 LEASE = "01a209fb-86b6-7881-8e18-1d459f33e582"
 

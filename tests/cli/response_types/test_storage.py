@@ -1,8 +1,9 @@
 """The types of storage beside what the server declares and answers."""
 
-from api.reservation.resources import storage_schema
-from climate.cli.answers import storage
 from tests.cli.answers.answer_types import differences, misfits, recorded
+
+from api.reservation.resources import storage_schema
+from climate.cli.response_types import storage
 
 
 def test_a_type_has_the_keys_of_its_schema() -> None:

@@ -11,8 +11,8 @@ from climate.cloud import FREEPOOL, CloudError, LeasePool
 from climate.cloud.fake import FakeCloud
 from climate.context import Climate
 from climate.domain.lease import Lease
-from climate.service.journal import check
-from climate.service.leases import confirmation, lease_pools, leases, update
+from climate.service.journal import consistency_check
+from climate.service.leases import confirmation, leases, reservation_aggregates, update
 from climate.service.leases.leases import LeaseRequest
 from climate.service.leases.update import Changes
 from climate.store.idempotency import Key
@@ -52,7 +52,7 @@ def test_a_promise_has_its_pool_at_once(climate: Climate, clock: Clock, cloud: F
     }
     assert lease.reservations[0].aggregate_id == aggregate(climate, lease) == pool.id
     assert set(cloud.pools()) == {FREEPOOL}, "nothing is lent"
-    assert (lease_pools.reconcile(climate), check.differences(climate)) == (0, [])
+    assert (reservation_aggregates.reconcile(climate), consistency_check.differences(climate)) == (0, [])
 
 
 def test_it_is_the_same_when_hosts_move_in_and_none_when_they_are_back(climate: Climate, clock: Clock) -> None:
@@ -61,10 +61,14 @@ def test_it_is_the_same_when_hosts_move_in_and_none_when_they_are_back(climate: 
     clock.forward(hours=1)
     run_due(climate)
     assert (seen(climate, lease), aggregate(climate, lease)) == (LeasePool(number or 0, None), number)
-    assert (lease_pools.reconcile(climate), aggregate(climate, lease)) == (0, number)
+    assert (reservation_aggregates.reconcile(climate), aggregate(climate, lease)) == (0, number)
     clock.forward(hours=2)
     run_due(climate)
-    assert (seen(climate, lease), lease_pools.reconcile(climate), aggregate(climate, lease)) == (None, 0, None)
+    assert (seen(climate, lease), reservation_aggregates.reconcile(climate), aggregate(climate, lease)) == (
+        None,
+        0,
+        None,
+    )
 
 
 def test_an_update_changes_what_is_wanted(climate: Climate, clock: Clock) -> None:
@@ -80,7 +84,7 @@ def test_an_update_changes_what_is_wanted(climate: Climate, clock: Clock) -> Non
     update.update(climate, MEMBER, lease.id, Changes(end=lease.period.end + timedelta(hours=1)))
     assert (seen(climate, lease) or pool).wanted != pool.wanted
     update.update(climate, MEMBER, lease.id, Changes(end=lease.period.end), dry_run=True)
-    assert lease_pools.reconcile(climate) == 0
+    assert reservation_aggregates.reconcile(climate) == 0
 
 
 def test_a_lease_that_is_deleted_before_its_start_has_none(climate: Climate, clock: Clock) -> None:
@@ -88,7 +92,7 @@ def test_a_lease_that_is_deleted_before_its_start_has_none(climate: Climate, clo
     leases.delete(climate, MEMBER, lease.id, dry_run=True)
     assert seen(climate, lease) is not None
     leases.delete(climate, MEMBER, lease.id)
-    assert (seen(climate, lease), lease_pools.reconcile(climate)) == (None, 0)
+    assert (seen(climate, lease), reservation_aggregates.reconcile(climate)) == (None, 0)
 
 
 def test_an_early_end_drops_it(climate: Climate, clock: Clock) -> None:
@@ -97,7 +101,7 @@ def test_an_early_end_drops_it(climate: Climate, clock: Clock) -> None:
     clock.forward(minutes=5)
     update.update(climate, MEMBER, lease.id, Changes(end_now=True))
     run_due(climate)
-    assert (seen(climate, lease), lease_pools.reconcile(climate)) == (None, 0)
+    assert (seen(climate, lease), reservation_aggregates.reconcile(climate)) == (None, 0)
 
 
 def test_a_cloud_that_is_away_delays_the_pool_and_not_the_promise(
@@ -105,17 +109,17 @@ def test_a_cloud_that_is_away_delays_the_pool_and_not_the_promise(
 ) -> None:
     cloud.failures = {"promise_pool": CloudError("away"), "forget_pool": CloudError("away")}
     lease, other = make(climate, clock), make(climate, clock)
-    assert (lease.reservations[0].aggregate_id, lease_pools.reconcile(climate)) == (None, 0)
+    assert (lease.reservations[0].aggregate_id, reservation_aggregates.reconcile(climate)) == (None, 0)
     cloud.failures.pop("promise_pool")
-    assert [lease_pools.reconcile(climate), lease_pools.reconcile(climate)] == [2, 0]
-    assert (aggregate(climate, lease), check.differences(climate)) == (
+    assert [reservation_aggregates.reconcile(climate), reservation_aggregates.reconcile(climate)] == [2, 0]
+    assert (aggregate(climate, lease), consistency_check.differences(climate)) == (
         (seen(climate, lease) or LeasePool(0, {})).id,
         [],
     )
     leases.delete(climate, MEMBER, other.id)
-    assert (seen(climate, other) is not None, lease_pools.reconcile(climate)) == (True, 0)
+    assert (seen(climate, other) is not None, reservation_aggregates.reconcile(climate)) == (True, 0)
     cloud.failures = {}
-    assert [lease_pools.reconcile(climate), lease_pools.reconcile(climate)] == [1, 0]
+    assert [reservation_aggregates.reconcile(climate), reservation_aggregates.reconcile(climate)] == [1, 0]
     assert seen(climate, other) is None
 
 
@@ -125,7 +129,7 @@ def test_who_dies_between_the_promise_and_the_cloud_is_followed_up(
     lease = make(climate, clock)
     cloud.forget_pool(reservation(lease))
     cloud.promise_pool("stray", {})
-    assert [lease_pools.reconcile(climate), lease_pools.reconcile(climate)] == [2, 0]
+    assert [reservation_aggregates.reconcile(climate), reservation_aggregates.reconcile(climate)] == [2, 0]
     assert set(cloud.lease_pools()) == {reservation(lease)}
     assert aggregate(climate, lease) == (seen(climate, lease) or LeasePool(0, {})).id
 
@@ -137,7 +141,7 @@ def test_a_pool_that_is_created_while_others_are_tended_stays_known(
     cloud.forget_pool(reservation(lacking))
     made: list[Lease] = []
     stand_still(cloud, "promise_pool", 1, lambda: made.append(make(climate, clock)))
-    lease_pools.reconcile(climate)
+    reservation_aggregates.reconcile(climate)
     (other,) = made
     assert aggregate(climate, other) == other.reservations[0].aggregate_id is not None
 
@@ -148,7 +152,7 @@ def test_a_start_that_had_no_pool_makes_one_and_its_id_is_known_later(
     cloud.failures = {"promise_pool": CloudError("away")}
     lease = make(climate, clock, start=0)
     run_due(climate)
-    assert (aggregate(climate, lease), lease_pools.reconcile(climate)) == (None, 0)
+    assert (aggregate(climate, lease), reservation_aggregates.reconcile(climate)) == (None, 0)
     assert aggregate(climate, lease) == (seen(climate, lease) or LeasePool(0, {})).id
 
 
@@ -158,7 +162,7 @@ def test_dry_runs_and_holds_have_none_until_they_are_confirmed(
     held = ordered(climate, clock, hold=timedelta(minutes=5))
     order = LeaseRequest("l", None, clock.time + timedelta(hours=1), None, [hosts_wanted()])
     leases.create(climate, MEMBER, order, dry_run=True)
-    assert (lease_pools.reconcile(climate), cloud.lease_pools()) == (0, {})
+    assert (reservation_aggregates.reconcile(climate), cloud.lease_pools()) == (0, {})
     assert (
         confirmation.confirm(climate, MEMBER, held.id).reservations[0].aggregate_id
         == aggregate(climate, held)
@@ -183,7 +187,7 @@ def test_long_wishes_are_cut_to_what_an_aggregate_takes(climate: Climate, clock:
     assert pool is not None
     assert pool.wanted is not None
     assert pool.wanted["resource_properties"] == wish[:255]
-    assert lease_pools.reconcile(climate) == 0
+    assert reservation_aggregates.reconcile(climate) == 0
 
 
 def test_plugins_without_pools_have_none(climate: Climate, clock: Clock, cloud: FakeCloud) -> None:
@@ -200,11 +204,11 @@ def test_it_costs_one_statement_however_many_there_are(climate: Climate, clock: 
     two = (hosts_wanted(), hosts_wanted())
     free = cost(engine, lambda: make(without, clock, *two, start=8))
     assert cost(engine, lambda: make(climate, clock, *two, start=8)) == free + 1
-    lease_pools.reconcile(climate)
-    few = cost(engine, lambda: lease_pools.reconcile(climate))
+    reservation_aggregates.reconcile(climate)
+    few = cost(engine, lambda: reservation_aggregates.reconcile(climate))
     for start in (12, 16, 20):
         make(climate, clock, hosts_wanted(2), start=start)
-    assert cost(engine, lambda: lease_pools.reconcile(climate)) == few
+    assert cost(engine, lambda: reservation_aggregates.reconcile(climate)) == few
 
 
 @pytest.mark.parametrize("damage", [SPEC_IS_A_LIST, SPEC_IS_A_TEXT])
@@ -214,7 +218,7 @@ def test_a_reservation_that_cannot_be_read_keeps_no_other_from_its_pool(
     bad, good, kept = (make(climate, clock) for _ in range(3))
     spoil(engine, bad.id, damage)
     cloud.forget_pool(reservation(good))
-    assert lease_pools.reconcile(climate) == 1
+    assert reservation_aggregates.reconcile(climate) == 1
     assert seen(climate, good) is not None
     assert seen(climate, bad) is not None, "its own stays as it is"
     assert seen(climate, kept) is not None

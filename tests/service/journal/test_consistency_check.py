@@ -13,7 +13,7 @@ from climate.domain.facts import EventClaimed
 from climate.domain.status import EventKind, LeaseStatus
 from climate.service import housekeeping
 from climate.service.events import event_dispatch
-from climate.service.journal import check
+from climate.service.journal import consistency_check
 from climate.service.journal.rebuild import rebuild
 from climate.service.leases import broken_leases, leases, update
 from climate.service.leases.leases import LeaseRequest
@@ -41,7 +41,7 @@ def busy(climate: Climate, clock: Clock, cloud: FakeCloud) -> Climate:
 
 
 def test_rows_and_journal_agree(busy: Climate) -> None:
-    assert check.differences(busy) == []
+    assert consistency_check.differences(busy) == []
     assert {lease.status for lease in leases.listed(busy, ADMIN, Listing())} == {
         LeaseStatus.TERMINATED,
         LeaseStatus.ERROR,
@@ -63,11 +63,11 @@ def test_damaged_rows_are_found_and_recreated(busy: Climate, engine: Engine, dam
     before = rows(engine)
     with engine.begin() as conn:
         assert conn.execute(text(damage)).rowcount
-    found = check.differences(busy)
+    found = consistency_check.differences(busy)
     assert found
     assert all(says in one.what for one in found)
     assert rebuild(busy).left == ()
-    assert check.differences(busy) == []
+    assert consistency_check.differences(busy) == []
     after = rows(engine)
     changed = {name for name in after if name != "allocations" and after[name] != before[name]}
     assert changed == set()
@@ -94,13 +94,13 @@ def test_lost_rows_and_rows_from_nowhere_are_found(busy: Climate, engine: Engine
         holed = text("DELETE FROM journal WHERE version = 2 AND kind = 'EventClaimed' RETURNING stream")
         streams = {row.stream for row in conn.execute(holed)}
         conn.execute(text("ALTER TABLE journal ENABLE TRIGGER USER"))
-    said = {(one.stream in streams, one.what) for one in check.differences(busy)}
+    said = {(one.stream in streams, one.what) for one in consistency_check.differences(busy)}
     assert (False, "has rows but no journal") in said
     assert (True, "versions are not 1..n") in said
 
 
 def test_an_empty_engine_is_healthy(climate: Climate) -> None:
-    assert check.differences(climate) == []
+    assert consistency_check.differences(climate) == []
     assert rebuild(climate).left == ()
 
 
@@ -122,7 +122,7 @@ def test_looking_back(climate: Climate, clock: Clock) -> None:
             leases.get(climate, MEMBER, lease.id, at=moment)
     with pytest.raises(NotFound):
         leases.get(climate, STRANGER, lease.id, at=made)
-    folded, entries = check.story(climate, lease.id)
+    folded, entries = consistency_check.story(climate, lease.id)
     assert folded.gone
     assert [entry.version for entry in entries] == list(range(1, len(entries) + 1))
     assert entries[0].actor == {"user_id": "user", "project_id": "project"}
@@ -161,10 +161,10 @@ def test_looking_back_is_safe_however_close_two_facts_are(climate: Climate, cloc
     lease = make(climate, clock, start=0)
     made = clock.time
     clock.forward(milliseconds=-1)
-    started = check.story(climate, lease.id)[0].event(EventKind.START)
+    started = consistency_check.story(climate, lease.id)[0].event(EventKind.START)
     with climate.engine.begin() as conn:
         stored.record(conn, ADMIN, lease, EventClaimed(started.id, clock.time, 7))
-    for look in (leases.get, lambda climate, _, lease_id, at: check.story(climate, lease_id, at)[0]):
+    for look in (leases.get, lambda climate, _, lease_id, at: consistency_check.story(climate, lease_id, at)[0]):
         with pytest.raises(NotFound):
             look(climate, MEMBER, lease.id, clock.time)
         assert look(climate, MEMBER, lease.id, made).status is LeaseStatus.STARTING
@@ -177,4 +177,4 @@ def test_a_stream_of_something_else_is_no_lease(busy: Climate) -> None:
     assert others
     for stream in others:
         with pytest.raises(NotFound, match=f"'lease_id': '{stream}'"):
-            check.story(busy, stream)
+            consistency_check.story(busy, stream)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from climate.domain.availability.daily_windows import Span
 from climate.domain.availability.gaps import ListedGaps
-from climate.store.allocation.busy_periods import decode
+from climate.store.allocation.free_gaps import decode
 
 EPOCH = 946_684_800
 

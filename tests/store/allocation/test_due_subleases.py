@@ -2,7 +2,7 @@
 
 from climate.context import Climate
 from climate.service.leases import leases
-from climate.store.allocation import subleases
+from climate.store.allocation import due_subleases
 from tests.conftest import STRANGER, Clock
 from tests.service.lease_actions import run_due
 from tests.service.subleases.steps import give, parent
@@ -16,8 +16,8 @@ def test_each_parent_with_due_hosts_has_its_turn(climate: Climate, clock: Clock)
     run_due(climate)
     starts = [give(climate, clock, one, start=3).period.start for one in both]
     with climate.engine.connect() as conn:
-        assert subleases.due(conn, clock.time, 2) == []
-        chosen = {lease_id for _ in range(ROUNDS) for lease_id in subleases.due(conn, max(starts), 1)}
+        assert due_subleases.due(conn, clock.time, 2) == []
+        chosen = {lease_id for _ in range(ROUNDS) for lease_id in due_subleases.due(conn, max(starts), 1)}
     assert chosen == {one.id for one in both}
 
 
@@ -28,5 +28,5 @@ def test_each_sub_lease_that_is_over_has_its_turn(climate: Climate, clock: Clock
     for one in both:
         leases.delete(climate, STRANGER, one.id)
     with climate.engine.connect() as conn:
-        chosen = {lease_id for _ in range(ROUNDS) for lease_id in subleases.to_return(conn, 1)}
+        chosen = {lease_id for _ in range(ROUNDS) for lease_id in due_subleases.to_return(conn, 1)}
     assert chosen == {one.id for one in both}

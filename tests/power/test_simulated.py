@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from climate.power import OFF, ON, UNKNOWN, PowerError, PowerFenced, PowerRefused, Target
-from climate.power.memory import MemoryDriver, Trouble
+from climate.power.simulated import MemoryDriver, Trouble
 from tests.power.driver_cases import Clock
 
 HOST = Target("n1", {"boot_seconds": 20.0, "shutdown_seconds": 5.0})
