@@ -17,8 +17,7 @@ from climate.database.connections import reading
 from climate.domain import errors
 from climate.domain.policy import ADMIN, Caller
 from climate.domain.status import LeaseStatus
-from climate.service.leases import lease_servers as leased_boot
-from climate.service.leases import leases
+from climate.service.leases import lease_servers, leases
 
 
 def runner(climate: Climate) -> RunHere:
@@ -45,7 +44,7 @@ def _admit(climate: Climate, build: Build, reservation: str) -> None:
     A lease of the top cell may start slightly before its part here: NoCellsAvailable makes the build wait.
     """
     try:
-        leased_boot.admit(climate, _caller(build), reservation)
+        lease_servers.admit(climate, _caller(build), reservation)
     except errors.Conflict as refusal:
         status = leases.of_reservation(climate, _caller(build), UUID(reservation)).status if build.cell else None
         if status in (LeaseStatus.PENDING, LeaseStatus.STARTING):
@@ -64,7 +63,7 @@ def _reserve(climate: Climate, compute: Compute, build: Build) -> Sequence[str]:
     def reserve_server(made: str) -> None:
         create.reserve(compute, request, made, build_id=build.build_id)
 
-    leased_boot.reserve(climate, _caller(build), build.lease_params, reserve_server, server_id)
+    lease_servers.reserve(climate, _caller(build), build.lease_params, reserve_server, server_id)
     with compute.engine.begin() as conn:
         messages.once(conn, build.build_id)
     return build.server_ids

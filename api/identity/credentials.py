@@ -6,8 +6,7 @@ from api.body import read_object
 from api.identity import bodies, views
 from api.request_context import caller, identity
 from climate.domain.errors import Forbidden
-from climate.identity import credentials as verbs
-from climate.identity import read_operations
+from climate.identity import credentials, read_operations
 from climate.identity.authentication.tokens import Grant
 from climate.identity.credentials import NewCredential
 from climate.identity.models import Credential
@@ -36,7 +35,7 @@ def create(user_id: str) -> tuple[dict[str, object], int]:
         unrestricted=given["unrestricted"],
         expires_at=given["expires_at"],
     )
-    made, secret = verbs.create(identity(), _grant(), caller(), new)
+    made, secret = credentials.create(identity(), _grant(), caller(), new)
     return {"application_credential": _view(made, secret)}, 201
 
 
@@ -51,7 +50,7 @@ def show(user_id: str, credential_id: str) -> dict[str, object]:
 def remove(user_id: str, credential_id: str) -> tuple[str, int]:
     """Delete a credential and the tokens issued with it."""
     _only_oneself(user_id)
-    verbs.remove(identity(), _grant(), caller(), user_id, credential_id)
+    credentials.remove(identity(), _grant(), caller(), user_id, credential_id)
     return "", 204
 
 

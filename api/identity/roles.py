@@ -13,8 +13,7 @@ from api.identity.read_access import require_reader
 from api.request_context import caller, identity
 from climate.domain.errors import InvalidInput, NotFound
 from climate.domain.policy import require
-from climate.identity import read_operations
-from climate.identity import roles as verbs
+from climate.identity import read_operations, roles
 from climate.identity.models import DOMAIN_ID, Role
 from climate.identity.store.assignments import Filter, Holder
 
@@ -43,7 +42,7 @@ def create() -> tuple[dict[str, object], int]:
     given = bodies.ROLE.read(read_object())
     if given["domain_id"] == DOMAIN_ID:
         raise InvalidInput(NO_DEFAULT_DOMAIN)
-    made = verbs.create(identity(), caller(), given["name"], given["description"], given["domain_id"])
+    made = roles.create(identity(), caller(), given["name"], given["description"], given["domain_id"])
     return {"role": views.role(made)}, 201
 
 
@@ -58,7 +57,7 @@ def change(role_id: str) -> dict[str, object]:
     """Update the name or description of a role that is not a default one."""
     require(caller(), "identity:admin")
     given = bodies.CHANGED_ROLE.read(read_object())
-    changed = verbs.change(identity(), caller(), role_id, given.get("name"), given.get("description"))
+    changed = roles.change(identity(), caller(), role_id, given.get("name"), given.get("description"))
     return {"role": views.role(changed)}
 
 
@@ -66,7 +65,7 @@ def change(role_id: str) -> dict[str, object]:
 def remove(role_id: str) -> tuple[str, int]:
     """Delete a role that is not a default one, and take it from all users."""
     require(caller(), "identity:admin")
-    verbs.remove(identity(), caller(), role_id)
+    roles.remove(identity(), caller(), role_id)
     return "", 204
 
 
@@ -99,14 +98,14 @@ def rule(role_id: str, implied_id: str) -> dict[str, object] | tuple[str, int]:
 def imply(role_id: str, implied_id: str) -> tuple[dict[str, object], int]:
     """Let a role imply another."""
     require(caller(), "identity:admin")
-    return _rule(*verbs.imply(identity(), caller(), role_id, implied_id)), 201
+    return _rule(*roles.imply(identity(), caller(), role_id, implied_id)), 201
 
 
 @blueprint.delete("/roles/<role_id>/implies/<implied_id>")
 def end_implication(role_id: str, implied_id: str) -> tuple[str, int]:
     """Let a role imply another no more, and revoke the tokens with that role."""
     require(caller(), "identity:admin")
-    verbs.end_implication(identity(), caller(), role_id, implied_id)
+    roles.end_implication(identity(), caller(), role_id, implied_id)
     return "", 204
 
 
@@ -169,7 +168,7 @@ def give(role_id: str, **path: str) -> tuple[str, int]:
     """Assign a role in a project or in the system to a user or a group."""
     require(caller(), "identity:admin")
     place = Place(**path)
-    verbs.assign(identity(), caller(), place.holder, place.project_id, role_id)
+    roles.assign(identity(), caller(), place.holder, place.project_id, role_id)
     return "", 204
 
 
@@ -178,7 +177,7 @@ def take(role_id: str, **path: str) -> tuple[str, int]:
     """Remove a role in a project or in the system from a user or a group."""
     require(caller(), "identity:admin")
     place = Place(**path)
-    verbs.take(identity(), caller(), place.holder, place.project_id, role_id)
+    roles.take(identity(), caller(), place.holder, place.project_id, role_id)
     return "", 204
 
 

@@ -5,7 +5,7 @@ from ipaddress import IPv4Address
 from flask import Blueprint
 
 from api.body import read_object
-from api.compute import validation as asked
+from api.compute import validation
 from api.network import bodies, views
 from api.network.filters import fitting, one
 from api.request_context import caller, compute
@@ -37,7 +37,7 @@ def create() -> tuple[Body, int]:
 
     Administrators may name any free address of the pool's network.
     """
-    asked.may_write()
+    validation.may_write()
     given = bodies.FLOATING.read(read_object())
     project_id = bodies.project(given) or caller().project_id
     exact = given["floating_ip_address"]
@@ -58,40 +58,40 @@ def create() -> tuple[Body, int]:
 @blueprint.put("/floatingips/<floating_id>")
 def change(floating_id: str) -> Body:
     """Associate a floating IP with another port, or with null disassociate it; or update its description."""
-    asked.may_write()
+    validation.may_write()
     given = bodies.CHANGED_FLOATING.read(read_object())
-    own = asked.path_id(floating_id, "Floating IP")
+    own = validation.path_id(floating_id, "Floating IP")
     wanted = ChangedFloating(
         is_moved="port_id" in given,
         port=_port(given),
         address=given["fixed_ip_address"],
         description=given.get("description"),
     )
-    return {"floatingip": views.floating(floating_ips.change(compute(), own, asked.own_project(), wanted))}
+    return {"floatingip": views.floating(floating_ips.change(compute(), own, validation.own_project(), wanted))}
 
 
 @blueprint.put("/floatingips/<floating_id>/tags")
 def tag(floating_id: str) -> Body:
     """Replace the tags of a floating IP."""
-    asked.may_write()
-    own = asked.path_id(floating_id, "Floating IP")
+    validation.may_write()
+    own = validation.path_id(floating_id, "Floating IP")
     tags = bodies.TAGS.read(read_object())["tags"]
-    floating_ips.set_tags(compute(), own, asked.own_project(), tags)
+    floating_ips.set_tags(compute(), own, validation.own_project(), tags)
     return {"tags": tags}
 
 
 @blueprint.delete("/floatingips/<floating_id>")
 def delete(floating_id: str) -> tuple[str, int]:
     """Release a floating IP to its pool."""
-    asked.may_write()
-    own = asked.path_id(floating_id, "Floating IP")
-    floating_ips.release(compute(), own, asked.own_project())
+    validation.may_write()
+    own = validation.path_id(floating_id, "Floating IP")
+    floating_ips.release(compute(), own, validation.own_project())
     return "", 204
 
 
 def _all() -> list[Body]:
-    asked.may_read()
-    return [views.floating(row) for row in floating_ips.listed(compute(), asked.own_project())]
+    validation.may_read()
+    return [views.floating(row) for row in floating_ips.listed(compute(), validation.own_project())]
 
 
 def _port(values: Values) -> PortAddress | None:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from flask import Blueprint
 
 from api.body import read_object
-from api.compute import validation as asked
+from api.compute import validation
 from api.network import bodies, views
 from api.network.bulk import entries
 from api.network.filters import fitting, one, selected_fields
@@ -42,9 +42,9 @@ def create() -> tuple[Body, int]:
     Several below `networks` are created all or none. Members create networks if there are VLANs for them.
     """
     if compute().network.project_vlans:
-        asked.may_write()
+        validation.may_write()
     else:
-        asked.may_administer()
+        validation.may_administer()
     given, many = entries(read_object(), "network", bodies.NETWORK)
     made = [views.outline(row) for row in _created(given)]
     return ({"networks": made} if many else {"network": made[0]}), 201
@@ -76,13 +76,13 @@ def _check_of_member(values: Values) -> None:
 def change(network_id: str) -> Body:
     """Update the name of a network that a project created; administrators make one without a subnet external."""
     before = one(_all(), network_id, "Network")
-    asked.may_write()
+    validation.may_write()
     given = bodies.CHANGED_NETWORK.read(read_object())
     if given.get("is_external") and not before["router:external"]:
-        asked.may_administer()
+        validation.may_administer()
         networks.set_external(compute(), network_id)
     else:
-        networks.rename(compute(), network_id, asked.own_project(), given.get("name", str(before["name"])))
+        networks.rename(compute(), network_id, validation.own_project(), given.get("name", str(before["name"])))
     return {"network": one(_all(), network_id, "Network")}
 
 
@@ -90,9 +90,9 @@ def change(network_id: str) -> Body:
 def delete(network_id: str) -> tuple[str, int]:
     """Delete an unused network with its subnet."""
     one(_all(), network_id, "Network")
-    asked.may_write()
+    validation.may_write()
     if caller().is_admin:
-        networks.delete_any(compute(), asked.path_id(network_id, "Network"))
+        networks.delete_any(compute(), validation.path_id(network_id, "Network"))
     else:
         networks.delete_of_project(compute(), network_id, caller().project_id)
     return "", 204
@@ -100,8 +100,8 @@ def delete(network_id: str) -> tuple[str, int]:
 
 def _all() -> list[Body]:
     """Return all networks that the caller may see; networks without a subnet only for administrators."""
-    asked.may_read()
-    listed = networks.listed(compute(), asked.own_project())
+    validation.may_read()
+    listed = networks.listed(compute(), validation.own_project())
     outside = [*map(views.pool, listed.pools), *map(views.outline, listed.outlines)]
     return [*map(views.network, listed.inside), *outside]
 

@@ -4,7 +4,7 @@ from flask import Blueprint
 
 from api.audited import audited
 from api.body import read_object
-from api.compute import validation as asked
+from api.compute import validation
 from api.network.bodies import QUOTA
 from api.request_context import caller, compute
 from climate.compute.models.security_group import MOST_GROUPS, MOST_RULES
@@ -57,8 +57,8 @@ def details(project_id: str) -> Body:
 @blueprint.put("/quotas/<project_id>")
 def change(project_id: str) -> Body:
     """Update the quota of a project."""
-    asked.may_administer()
-    asked.name(project_id, "the id of the project")
+    validation.may_administer()
+    validation.name(project_id, "the id of the project")
     given = QUOTA.read(read_object())
     wanted = {key: given[key] for key in {*SETTABLE.values()} if key in given}
     quotas.change(audited(), project_id, wanted, force=given["force"])
@@ -68,8 +68,8 @@ def change(project_id: str) -> Body:
 @blueprint.delete("/quotas/<project_id>")
 def reset(project_id: str) -> tuple[str, int]:
     """Reset the network quota of a project to the default; its compute quota stays."""
-    asked.may_administer()
-    asked.name(project_id, "the id of the project")
+    validation.may_administer()
+    validation.name(project_id, "the id of the project")
     wanted = dict.fromkeys(SETTABLE.values())
     quotas.change(audited(), project_id, wanted, force=True)
     return "", 204
@@ -81,6 +81,6 @@ def _quota(project_id: str) -> Body:
 
 
 def _may_see(project_id: str) -> None:
-    asked.may_read()
+    validation.may_read()
     if project_id != caller().project_id and not caller().is_admin:
         raise Forbidden("Only administrators see the quotas of other projects.")

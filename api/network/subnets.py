@@ -3,7 +3,7 @@
 from flask import Blueprint
 
 from api.body import read_object
-from api.compute import validation as asked
+from api.compute import validation
 from api.network import bodies, views
 from api.network.bulk import entries
 from api.network.filters import fitting, one, selected_fields
@@ -49,12 +49,12 @@ def create() -> tuple[Body, int]:
 
     Several below `subnets` are created all or none, if projects created their networks.
     """
-    asked.may_write()
+    validation.may_write()
     given, many = entries(read_object(), "subnet", bodies.SUBNET)
     of_projects = subnets.is_by_project(compute(), [one["network_id"] for one in given])
     if of_projects or not caller().is_admin:
         wanted = [(one["network_id"], _of_project(one)) for one in given]
-        made = [views.subnet(row) for row in subnets.create_for_project(compute(), wanted, asked.own_project())]
+        made = [views.subnet(row) for row in subnets.create_for_project(compute(), wanted, validation.own_project())]
     else:
         made = [_created(one) for one in given]
     return ({"subnets": made} if many else {"subnet": made[0]}), 201
@@ -86,11 +86,11 @@ def _of_project(values: Values) -> Subnet:
 def change(subnet_id: str) -> Body:
     """Update the subnet of a network that a project created, or the allocation ranges of an external network."""
     before = one(_all(), subnet_id, "Subnet")
-    asked.may_write()
+    validation.may_write()
     given = bodies.CHANGED_SUBNET.read(read_object())
     if given.get("enable_dhcp") is False and before["enable_dhcp"]:
         raise Conflict(f"Subnet {subnet_id} is served by DHCP, which cannot be disabled")
-    own = subnets.change_of_project(compute(), subnet_id, asked.own_project(), _changes(given))
+    own = subnets.change_of_project(compute(), subnet_id, validation.own_project(), _changes(given))
     return {"subnet": _reshaped(subnet_id, given) if own is None else views.subnet(own)}
 
 
@@ -116,15 +116,15 @@ def _reshaped(subnet_id: str, values: Values) -> Body:
 def delete(subnet_id: str) -> tuple[str, int]:
     """Delete the subnet of a network that a project created; another is deleted with its network."""
     view = one(_all(), subnet_id, "Subnet")
-    asked.may_write()
-    if subnets.delete_of_project(compute(), subnet_id, asked.own_project()):
+    validation.may_write()
+    if subnets.delete_of_project(compute(), subnet_id, validation.own_project()):
         return "", 204
     raise Conflict(f"Subnet {subnet_id} is deleted with its network: delete network {view['network_id']}")
 
 
 def _all() -> list[Body]:
-    asked.may_read()
-    return _views(subnets.listed(compute(), asked.own_project()))
+    validation.may_read()
+    return _views(subnets.listed(compute(), validation.own_project()))
 
 
 def _views(networks: Subnets) -> list[Body]:

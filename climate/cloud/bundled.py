@@ -36,10 +36,8 @@ from climate.compute.network import reserved_floating_ips
 from climate.compute.nodes import health
 from climate.compute.placement.server_groups import AFFINITY, ANTI_AFFINITY
 from climate.compute.projects import flavors
-from climate.compute.reservations import batch_lend as lending_together
-from climate.compute.reservations import batch_take_back as taking_back
+from climate.compute.reservations import batch_lend, batch_take_back, shared_capacity
 from climate.compute.reservations import pools as lending
-from climate.compute.reservations import shared_capacity as granting
 from climate.compute.reservations.shared_capacity import Grant
 from climate.compute.servers import actions, resize, volume_attachments
 from climate.compute.store.db_errors import DATABASE_ERRORS
@@ -126,15 +124,14 @@ class BundledCloud:
     def lend_together(self, loans: Sequence[Loan]) -> Sequence[Trouble | None]:
         with _translated_errors():
             wanted = [
-                lending_together.Loan(loan.pool, loan.project_id, loan.hosts, loan.token, loan.shared_with)
-                for loan in loans
+                batch_lend.Loan(loan.pool, loan.project_id, loan.hosts, loan.token, loan.shared_with) for loan in loans
             ]
-            return [_translated(e) if e else None for e in lending_together.lend(self.compute, wanted)]
+            return [_translated(e) if e else None for e in batch_lend.lend(self.compute, wanted)]
 
     def close(self, pool: str, token: int) -> None:
         with _translated_errors():
             lending.close(self.compute, pool, token)
-            granting.close(self.compute, pool, token)
+            shared_capacity.close(self.compute, pool, token)
 
     def take_back(self, pool: str, hosts: Sequence[str], token: int, to: str | None = FREEPOOL) -> None:
         with _translated_errors():
@@ -142,8 +139,8 @@ class BundledCloud:
 
     def take_back_together(self, returns: Sequence[Return]) -> Sequence[Trouble | None]:
         with _translated_errors():
-            wanted = [taking_back.Return(one.pool, one.hosts, one.token, one.to) for one in returns]
-            return [_translated(e) if e else None for e in taking_back.take_back(self.compute, wanted)]
+            wanted = [batch_take_back.Return(one.pool, one.hosts, one.token, one.to) for one in returns]
+            return [_translated(e) if e else None for e in batch_take_back.take_back(self.compute, wanted)]
 
     def place(self, host: str, to: str | None, token: int) -> None:
         with _translated_errors():
@@ -168,11 +165,11 @@ class BundledCloud:
 
     def grant(self, capacity: Capacity, token: int) -> None:
         with _translated_errors():
-            granting.grant(self.compute, _grant(capacity), token)
+            shared_capacity.grant(self.compute, _grant(capacity), token)
 
     def revoke(self, pool: str, hosts: Sequence[str], token: int) -> None:
         with _translated_errors():
-            granting.revoke(self.compute, pool, token)
+            shared_capacity.revoke(self.compute, pool, token)
 
     def find_external(self, network: str) -> ExternalNetwork | None:
         with _translated_errors():

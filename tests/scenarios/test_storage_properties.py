@@ -19,7 +19,7 @@ from climate.domain.lease import Lease
 from climate.domain.period import Period
 from climate.domain.status import LeaseStatus
 from climate.service import kept_volumes, storage_pools
-from climate.service.journal import consistency_check as replay
+from climate.service.journal import consistency_check
 from climate.service.leases import leases, update
 from climate.service.leases.update import Changes
 from tests.campaign import length
@@ -181,4 +181,4 @@ def test_against_a_calendar(climate: Climate, clock: Clock, cloud: FakeCloud, pl
         assert overfull(cloud, storage_pools.listed(climate, ADMIN)) == []
         assert misplaced(cloud, known) == []
         assert all(made_gb(cloud, lease) == asked_gb(lease) for lease in known if lease.status is LeaseStatus.ACTIVE)
-    assert replay.differences(climate) == []
+    assert consistency_check.differences(climate) == []

@@ -14,7 +14,7 @@ from climate.context import Climate
 from climate.domain.errors import ClimateError
 from climate.domain.lease import Lease
 from climate.service.events import event_dispatch, events
-from climate.service.journal import consistency_check as replay
+from climate.service.journal import consistency_check
 from climate.service.lease_tree import leases as tree_leases
 from climate.service.leases import leases
 from climate.service.leases.leases import LeaseRequest
@@ -121,7 +121,7 @@ class Deployments:
     def check(self) -> None:
         """What must hold of each deployment at any moment."""
         for name in self.sites:
-            assert replay.differences(self.climate(name)) == [], name
+            assert consistency_check.differences(self.climate(name)) == [], name
 
     def all_or_nothing(self) -> bool:
         """Whether the parent's one lease stands in full; else nobody has anything of it."""

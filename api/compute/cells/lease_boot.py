@@ -14,7 +14,7 @@ from climate.domain.errors import Conflict, InvalidInput, NotFound, Unavailable
 from climate.domain.lease import Lease
 from climate.domain.lease_part import Part
 from climate.domain.status import PartState
-from climate.service.leases import lease_servers as leased_boot
+from climate.service.leases import lease_servers
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ def _leases(request: ServerRequest) -> dict[str, Lease]:
     result = {}
     for reservation in request.reservations:
         try:
-            result[reservation] = leased_boot.admit(climate(), caller(), reservation)
+            result[reservation] = lease_servers.admit(climate(), caller(), reservation)
         except NotFound:
             continue
     return result

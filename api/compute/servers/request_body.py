@@ -20,7 +20,7 @@ from climate.compute.reservations import pools
 from climate.compute.zones.builds.orders import ServerOrder
 from climate.domain.errors import Forbidden, InvalidInput
 from climate.domain.lease import Lease
-from climate.service.leases import lease_servers as leased_boot
+from climate.service.leases import lease_servers
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ def admit_on(reservations: Iterable[str]) -> dict[str, Lease]:
         for reservation in reservations
         if not pools.is_lent_from_outside(compute(), reservation, caller().project_id)
     ]
-    return {reservation: leased_boot.admit(climate(), caller(), reservation) for reservation in ours}
+    return {reservation: lease_servers.admit(climate(), caller(), reservation) for reservation in ours}
 
 
 def flavor(ref: str) -> Flavor:

@@ -31,7 +31,7 @@ from climate.compute.servers.interfaces.interfaces import Requester
 from climate.compute.zones.builds import placement, single_shot
 from climate.compute.zones.builds.placement import ChildRoute, Make
 from climate.compute.zones.builds.single_shot import FirstServer
-from climate.service.leases import lease_servers as leased_boot
+from climate.service.leases import lease_servers
 
 Body = dict[str, object]
 
@@ -109,7 +109,7 @@ def _reserve(request: ServerRequest, offered: Offered | None = None) -> Server:
     def reserve_server(server_id: str) -> None:
         made.append(compute_boot.reserve(compute(), request.request, server_id, offered))
 
-    leased_boot.reserve(climate(), caller(), request.lease_params, reserve_server)
+    lease_servers.reserve(climate(), caller(), request.lease_params, reserve_server)
     return made[0]
 
 

@@ -7,8 +7,7 @@ from api.identity import read_access, views
 from api.identity.domains import domain_and_group_bodies
 from api.request_context import caller, identity
 from climate.domain.policy import require
-from climate.identity import domains as verbs
-from climate.identity import read_operations
+from climate.identity import domains, read_operations
 from climate.identity.models import DOMAIN_ID, Domain
 from climate.identity.projects_and_users import no_such
 
@@ -26,7 +25,7 @@ def listing() -> dict[str, object]:
 def create() -> tuple[dict[str, object], int]:
     """Create a domain."""
     require(caller(), "identity:admin")
-    made = verbs.create(identity(), caller(), **domain_and_group_bodies.DOMAIN.read(read_object()))
+    made = domains.create(identity(), caller(), **domain_and_group_bodies.DOMAIN.read(read_object()))
     return {"domain": views.domain(made)}, 201
 
 
@@ -43,7 +42,9 @@ def show(domain_id: str) -> dict[str, object]:
 def change(domain_id: str) -> dict[str, object]:
     """Update the name or description of a domain, or disable it, so that its users and projects get no tokens."""
     require(caller(), "identity:admin")
-    changed = verbs.change(identity(), caller(), domain_id, domain_and_group_bodies.CHANGED_DOMAIN.read(read_object()))
+    changed = domains.change(
+        identity(), caller(), domain_id, domain_and_group_bodies.CHANGED_DOMAIN.read(read_object())
+    )
     return {"domain": views.domain(changed)}
 
 
@@ -51,7 +52,7 @@ def change(domain_id: str) -> dict[str, object]:
 def remove(domain_id: str) -> tuple[str, int]:
     """Delete a disabled domain with its users, groups and projects, which have no resources."""
     require(caller(), "identity:admin")
-    verbs.remove(identity(), caller(), domain_id)
+    domains.remove(identity(), caller(), domain_id)
     return "", 204
 
 

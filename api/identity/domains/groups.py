@@ -9,8 +9,7 @@ from api.identity.read_access import require_reader
 from api.request_context import caller, identity
 from climate.domain.errors import NotFound
 from climate.domain.policy import require
-from climate.identity import groups as verbs
-from climate.identity import read_operations
+from climate.identity import groups, read_operations
 from climate.identity.models import Group
 
 blueprint = Blueprint("identity-groups", __name__, url_prefix="/identity/v3")
@@ -27,7 +26,7 @@ def listing() -> dict[str, object]:
 def create() -> tuple[dict[str, object], int]:
     """Create a group."""
     require(caller(), "identity:admin")
-    made = verbs.create(identity(), caller(), **domain_and_group_bodies.GROUP.read(read_object()))
+    made = groups.create(identity(), caller(), **domain_and_group_bodies.GROUP.read(read_object()))
     return {"group": views.group(made)}, 201
 
 
@@ -42,7 +41,7 @@ def show(group_id: str) -> dict[str, object]:
 def change(group_id: str) -> dict[str, object]:
     """Update the name or description of a group."""
     require(caller(), "identity:admin")
-    changed = verbs.change(identity(), caller(), group_id, domain_and_group_bodies.CHANGED_GROUP.read(read_object()))
+    changed = groups.change(identity(), caller(), group_id, domain_and_group_bodies.CHANGED_GROUP.read(read_object()))
     return {"group": views.group(changed)}
 
 
@@ -50,7 +49,7 @@ def change(group_id: str) -> dict[str, object]:
 def remove(group_id: str) -> tuple[str, int]:
     """Delete a group; its members lose its roles."""
     require(caller(), "identity:admin")
-    verbs.remove(identity(), caller(), group_id)
+    groups.remove(identity(), caller(), group_id)
     return "", 204
 
 
@@ -77,7 +76,7 @@ def check_member(group_id: str, user_id: str) -> tuple[str, int]:
 def add_member(group_id: str, user_id: str) -> tuple[str, int]:
     """Add a user to a group."""
     require(caller(), "identity:admin")
-    verbs.add_member(identity(), caller(), group_id, user_id)
+    groups.add_member(identity(), caller(), group_id, user_id)
     return "", 204
 
 
@@ -85,7 +84,7 @@ def add_member(group_id: str, user_id: str) -> tuple[str, int]:
 def remove_member(group_id: str, user_id: str) -> tuple[str, int]:
     """Remove a user from a group, and revoke its tokens."""
     require(caller(), "identity:admin")
-    verbs.remove_member(identity(), caller(), group_id, user_id)
+    groups.remove_member(identity(), caller(), group_id, user_id)
     return "", 204
 
 

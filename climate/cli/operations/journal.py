@@ -71,10 +71,10 @@ def group() -> None:
 def check() -> None:
     """Compare the journal with the rows; shows every difference, and exits with 1 if there is one."""
     session = current()
-    from climate.service.journal import consistency_check as replay
+    from climate.service.journal import consistency_check
 
     with direct_engine(session) as climate:
-        differences = replay.differences(climate)
+        differences = consistency_check.differences(climate)
     _show(session, differences)
     if differences:
         raise Failure(f"{len(differences)} differences", ERROR, "`climate journal rebuild` repairs the rows")
@@ -158,15 +158,15 @@ def lost(name: str) -> None:
 @output_options
 def show(lease_id: str, at: Moment | None) -> None:
     """Show the facts of a lease, or with --at its state at that time."""
-    session = current()
-    from climate.service.journal import consistency_check as replay
+    from climate.service.journal import consistency_check
 
+    session = current()
     try:
         wanted = UUID(lease_id)
     except ValueError:
         raise Failure(f"{lease_id!r} is not the id of a lease", USAGE, "`climate lease list` shows the ids") from None
     with direct_engine(session) as climate:
-        lease, entries = replay.story(climate, wanted, _when(climate, at))
+        lease, entries = consistency_check.story(climate, wanted, _when(climate, at))
     if at is None:
         session.show_all(history_rows([_line(entry) for entry in entries]), HISTORY_COLUMNS)
     else:

@@ -13,8 +13,7 @@ import yaml
 
 from climate.cli.connection.session import Session, current
 from climate.cli.errors import ERROR, Failure
-from climate.sandbox import entry_command as launch
-from climate.sandbox import features, topology
+from climate.sandbox import entry_command, features, topology
 from climate.sandbox.enter import with_system_programs
 from climate.sandbox.features import ProbeResult
 from climate.settings import METADATA_HERE, Settings
@@ -49,12 +48,12 @@ def command(command: tuple[str, ...], manager: str, port: int | None) -> None:
     environ = with_system_programs({**session.environ, **surroundings(settings, manager)})
     if command:
         furnish(home, result)
-        _become(launch.words([*_stage(manager), "--", *command]), environ)
+        _become(entry_command.words([*_stage(manager), "--", *command]), environ)
     listener = _listener(settings)
     furnish(home, result)
     stage = [*_stage(manager), "--listen", str(listener.fileno()), str(settings.port), "--"]
     session.say(f"networks are real: namespaces {', '.join(HOSTS)}; everything is kept in {home}")
-    _become(launch.words([*stage, sys.executable, "-m", "climate", "up", "--demo"], session=True), environ)
+    _become(entry_command.words([*stage, sys.executable, "-m", "climate", "up", "--demo"], session=True), environ)
 
 
 _STAGE = (sys.executable, "-m", "climate.sandbox.run_lab")
@@ -79,7 +78,7 @@ def instead(session: Session, home: Path, words: Sequence[str]) -> str:
     # Nothing outside can connect, so the listen addresses stay the same.
     settings = replace(session.settings, home=home)
     own = {**surroundings(settings, MANAGER), "CLIMATE_HOST": settings.host}
-    return _become(launch.words([*_STAGE, "--", *words]), with_system_programs({**session.environ, **own}))
+    return _become(entry_command.words([*_STAGE, "--", *words]), with_system_programs({**session.environ, **own}))
 
 
 def surroundings(settings: Settings, manager: str) -> dict[str, str]:

@@ -15,10 +15,15 @@ from climate.cloud import (
     LeasePool,
     Refused,
 )
-from climate.cloud.openstack import blazar_filter, flavors, hosts, lease_servers, server_actions, servers
-from climate.cloud.openstack import floating_ips as floating
 from climate.cloud.openstack import (
-    shared_capacity as granting,
+    blazar_filter,
+    flavors,
+    floating_ips,
+    hosts,
+    lease_servers,
+    server_actions,
+    servers,
+    shared_capacity,
 )
 from climate.cloud.openstack.http import Remote
 from climate.cloud.openstack.pools import aggregates, pool_moves, promised_pools
@@ -68,7 +73,7 @@ class OpenStackCloud:
 
     def close(self, pool: str, token: int) -> None:
         pool_moves.close(self.remote, pool, token)
-        granting.close(self.remote, pool, token)
+        shared_capacity.close(self.remote, pool, token)
 
     def take_back(self, pool: str, hosts: Sequence[str], token: int, to: str | None = FREEPOOL) -> None:
         pool_moves.take_back(self.remote, pool, hosts, token, to)
@@ -89,19 +94,19 @@ class OpenStackCloud:
         return flavors.find(self.remote, flavor_id, project_id)
 
     def grant(self, capacity: Capacity, token: int) -> None:
-        granting.grant(self.remote, capacity, token)
+        shared_capacity.grant(self.remote, capacity, token)
 
     def revoke(self, pool: str, hosts: Sequence[str], token: int) -> None:
-        granting.revoke(self.remote, pool, token)
+        shared_capacity.revoke(self.remote, pool, token)
 
     def find_external(self, network: str) -> ExternalNetwork | None:
-        return floating.find(self.remote, network)
+        return floating_ips.find(self.remote, network)
 
     def lend_address(self, pool: str, project_id: str, network_id: str, address: str, token: int) -> None:
-        floating.lend(self.remote, pool, project_id, (network_id, address), token)
+        floating_ips.lend(self.remote, pool, project_id, (network_id, address), token)
 
     def take_back_addresses(self, pool: str, addresses: Sequence[str], token: int) -> None:
-        floating.take_back(self.remote, pool, addresses, token)
+        floating_ips.take_back(self.remote, pool, addresses, token)
 
     def find_storage(self, backend: str) -> CloudStorage | None:
         """Return None: volumes of Cinder cannot be reserved."""
@@ -122,7 +127,7 @@ class OpenStackCloud:
     def servers_in(self, pool: str) -> Sequence[CloudServer]:
         seen = aggregates.read_state(self.remote)
         if pool in seen.grants:
-            return [servers.view(each) for each in granting.used_by(self.remote, pool)]
+            return [servers.view(each) for each in shared_capacity.used_by(self.remote, pool)]
         result = pool_moves.members(seen).get(pool, frozenset())
         there = servers.on(self.remote, sorted(result))
         return [servers.view(each) for each in there if lease_servers.is_of(seen.pools.get(pool), each)]

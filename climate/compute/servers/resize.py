@@ -31,8 +31,7 @@ from climate.compute.servers.actions import By, TaskRequest
 from climate.compute.store import node_locks
 from climate.compute.store.nodes import resource_claims
 from climate.compute.store.projects import quotas
-from climate.compute.store.servers import migrations, servers, tasks
-from climate.compute.store.servers import resize_and_shelve as sizes
+from climate.compute.store.servers import migrations, resize_and_shelve, servers, tasks
 from climate.database.connections import reading
 
 CONFIRM = "confirmResize"
@@ -66,8 +65,8 @@ def confirm(compute: Compute, server_id: str, *, project_id: str | None = None, 
             state = f"task_state {server.task}" if server.busy else f"vm_state {VM_STATES[server.status]}"
             raise Conflict(f"Cannot '{CONFIRM}' instance {server.id} while it is in {state}")
         node_locks.lock_of_migration(conn, server.migration_id)
-        sizes.settle(conn, server.id, size(server.flavor))
-        sizes.resized(conn, server.id, server.flavor)
+        resize_and_shelve.settle(conn, server.id, size(server.flavor))
+        resize_and_shelve.resized(conn, server.id, server.flavor)
         now = compute.now(conn)
         left = migration_steps.confirmed(conn, server, now)
         servers.set_status(conn, server.id, server.before or "", now)
@@ -117,7 +116,7 @@ def _claimed(compute: Compute, attempt: Attempt, resize: Resize, by: By | None) 
     check_quota(limits, servers.used(conn, server.project_id), lacking)
     if lacking != Room() or any(key in flavor.extra_specs for key in (*KEYS, SPEC)):
         _claim(compute, attempt, replace(server, flavor=flavor), lacking, trust)
-    sizes.set_held_capacity(conn, server.id, larger)
+    resize_and_shelve.set_held_capacity(conn, server.id, larger)
     actions.record(conn, compute, server, TaskRequest(RESIZE, details={"flavor": asdict(flavor)}), by)
 
 

@@ -18,11 +18,9 @@ from climate.domain.planning import holds
 from climate.domain.policy import Caller, require
 from climate.domain.status import EventKind
 from climate.service.availability import offers
-from climate.service.leases import confirmation as held_leases
-from climate.service.leases import leases, reservation_aggregates
+from climate.service.leases import confirmation, leases, reservation_aggregates
 from climate.service.leases.leases import LeaseRequest
-from climate.service.notifications import delivery
-from climate.service.notifications import lease_events as lifecycle
+from climate.service.notifications import delivery, lease_events
 from climate.service.transaction import run
 from climate.store.idempotency import Key
 from climate.store.leases import leases as stored
@@ -119,12 +117,12 @@ def _take(conn: Connection, climate: Climate, caller: Caller, hold_id: UUID, det
     try:
         lease = _locked(conn, caller, hold_id)
     except NotFound:
-        return held_leases.confirmed_before(leases.story(conn, climate, caller, hold_id), key)
+        return confirmation.confirmed_before(leases.story(conn, climate, caller, hold_id), key)
     now = climate.now(conn)
     confirmed = holds.confirm(lease, key, now)
     facts = holds.named(lease, details.name, _events(lease, details), now)
     after = stored.record(conn, caller, lease, *facts, confirmed)
-    delivery.notify(conn, now, *lifecycle.of(climate.settings, lease, after))
+    delivery.notify(conn, now, *lease_events.of(climate.settings, lease, after))
     leases.wake_if_soon(conn, climate, after, now)
     return after
 

@@ -23,7 +23,7 @@ from climate.domain.period import Period
 from climate.domain.planning import preemption
 from climate.domain.policy import Caller
 from climate.plugin import ResourceRequest
-from climate.service.leases import reservations as planning
+from climate.service.leases import reservations
 from climate.store import admission, limits
 from climate.store.allocation.free_times import seconds
 from climate.store.hosts import pool_settings
@@ -79,7 +79,7 @@ class Searchable(Protocol):
     def demand(self, conn: Connection, request: ResourceRequest, horizon: Horizon) -> Demand | None: ...
 
 
-def refuse_elsewhere(request: SearchRequest, requested: Sequence[planning.Requested]) -> None:
+def refuse_elsewhere(request: SearchRequest, requested: Sequence[reservations.Requested]) -> None:
     """Raise InvalidInput for reservations that cannot be searched for."""
     if not request.reservations:
         raise InvalidInput("reservations must not be empty: say what to search for")
@@ -97,7 +97,7 @@ def read(
     climate: Climate,
     caller: Caller,
     request: SearchRequest,
-    requested: Sequence[planning.Requested],
+    requested: Sequence[reservations.Requested],
     portion: Period,
 ) -> SearchData:
     """Read the free times of a portion of the time in question, and the rules of the project."""
@@ -105,7 +105,7 @@ def read(
     now = climate.other_time(conn) or rules.time
     agreed = pool_settings.of(conn, climate.settings, rules.terms).of_a_lease
     period = Period(portion.start, portion.start + request.length)
-    ask = planning.under(ResourceRequest({}, period, caller, climate.settings), agreed, requested)
+    ask = reservations.under(ResourceRequest({}, period, caller, climate.settings), agreed, requested)
     horizon = Horizon(portion, now, request.in_maintenance)
     demands = []
     for item in requested:
@@ -120,7 +120,7 @@ def read(
     return SearchData(now, demands, ProjectRules(caller, tuple(demands), values, use, now, days, ask.grace_of_lease))
 
 
-def _of(request: ResourceRequest, item: planning.Requested) -> ResourceRequest:
+def _of(request: ResourceRequest, item: reservations.Requested) -> ResourceRequest:
     return ResourceRequest(
         item.spec,
         request.period,

@@ -13,7 +13,7 @@ from climate.service.availability import question
 from climate.service.availability.offers import Offer
 from climate.service.availability.question import ProjectRules, SearchData, SearchRequest
 from climate.service.availability.search import LONGEST_SEARCH, REFUSALS, Inquiry, SearchResult, find
-from climate.service.leases import reservations as planning
+from climate.service.leases import reservations
 
 LATER = timedelta(days=90)
 """Time after the latest end in which a later time is looked for."""
@@ -250,7 +250,7 @@ def _replaced(inquiry: Inquiry, place: int, spec: Mapping[str, object]) -> Inqui
 def _with_specs(inquiry: Inquiry, given: Sequence[Mapping[str, object]]) -> Inquiry:
     """Return the search for other reservations of the same types; what the cloud added to them stays."""
     requested = [
-        planning.Requested(
+        reservations.Requested(
             item.plugin, {**item.spec, **{name: v for name, v in spec.items() if name != "resource_type"}}
         )
         for item, spec in zip(inquiry.requested, given, strict=True)

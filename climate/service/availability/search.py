@@ -30,8 +30,7 @@ from climate.domain.policy import Caller, require
 from climate.service.availability import offers, question
 from climate.service.availability.offers import Offer, Offered
 from climate.service.availability.question import SearchData, SearchRequest, moment
-from climate.service.leases import leases
-from climate.service.leases import reservations as planning
+from climate.service.leases import leases, reservations
 from climate.service.leases.leases import LeaseRequest
 from climate.store.allocation.free_times import seconds
 
@@ -68,7 +67,7 @@ class Inquiry:
     climate: Climate
     caller: Caller
     wanted: SearchRequest
-    requested: Sequence[planning.Requested]
+    requested: Sequence[reservations.Requested]
     refusals: list[ClimateError] = field(default_factory=list)
     """Refusals of periods that seemed to fit."""
     portions: dict[Period, SearchData] = field(default_factory=dict)
@@ -83,7 +82,7 @@ class Inquiry:
             self.portions[portion] = found
         return self.portions[portion]
 
-    def changed(self, request: SearchRequest, requested: Sequence[planning.Requested] | None = None) -> "Inquiry":
+    def changed(self, request: SearchRequest, requested: Sequence[reservations.Requested] | None = None) -> "Inquiry":
         """Return another search of the same caller."""
         return Inquiry(self.climate, self.caller, request, self.requested if requested is None else requested)
 
@@ -101,9 +100,9 @@ def prepare(climate: Climate, caller: Caller, request: SearchRequest) -> Inquiry
     with reading(climate.engine) as conn:
         if request.earliest < climate.now(conn) - leases.GRACE:
             raise InvalidInput("earliest must be later than the current date")
-    requested = planning.requested(climate, request.reservations)
+    requested = reservations.requested(climate, request.reservations)
     question.refuse_elsewhere(request, requested)
-    return Inquiry(climate, caller, request, planning.checked(climate, caller, requested, request.latest))
+    return Inquiry(climate, caller, request, reservations.checked(climate, caller, requested, request.latest))
 
 
 def find(inquiry: Inquiry) -> SearchResult:
@@ -166,7 +165,7 @@ def _offer(inquiry: Inquiry, data: SearchData, candidate: Candidate) -> Offer | 
 
 
 def _as_planned(
-    requested: Sequence[planning.Requested], data: SearchData, candidate: Candidate, planned: Lease
+    requested: Sequence[reservations.Requested], data: SearchData, candidate: Candidate, planned: Lease
 ) -> Candidate:
     """Return the candidate with the numbers of hosts of the plan.
 
@@ -181,8 +180,8 @@ def _as_planned(
 
 
 def _narrowed(
-    requested: Sequence[planning.Requested], data: SearchData, candidate: Candidate
-) -> list[planning.Requested]:
+    requested: Sequence[reservations.Requested], data: SearchData, candidate: Candidate
+) -> list[reservations.Requested]:
     """Return the reservations with no more than the candidate has for them, so that limits are kept."""
     counts = iter(candidate.counts)
     result = []
@@ -193,12 +192,12 @@ def _narrowed(
     return result
 
 
-def _as_asked(given: Mapping[str, object], item: planning.Requested) -> dict[str, object]:
+def _as_asked(given: Mapping[str, object], item: reservations.Requested) -> dict[str, object]:
     """Return a reservation as a request has it, with the number of the plan; the cloud adds the rest anew."""
     return {name: item.spec.get(name, value) if name == "max" else value for name, value in given.items()}
 
 
-def _counts(requested: Sequence[planning.Requested], data: SearchData, candidate: Candidate) -> tuple[Offered, ...]:
+def _counts(requested: Sequence[reservations.Requested], data: SearchData, candidate: Candidate) -> tuple[Offered, ...]:
     counts = iter(candidate.counts)
     return tuple(
         Offered(item.plugin.resource_type, None, None)

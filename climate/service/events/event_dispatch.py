@@ -24,8 +24,7 @@ from climate.domain.status import EventKind
 from climate.service import round_steps
 from climate.service.events.event_shares import QUEUE, Outcome, facts_of, queue_of
 from climate.service.leases import broken_leases
-from climate.service.notifications import delivery
-from climate.service.notifications import notice_texts as telling
+from climate.service.notifications import delivery, notice_texts
 from climate.store.leases import claim_portions, due_events, event_claims, leases, queue_limits
 from climate.store.leases.claim_portions import Batched
 from climate.store.leases.due_events import BEGINNING, Cursor, Due
@@ -283,7 +282,9 @@ def _rescue(climate: Climate, by: str, limit: int, holds: int, event_id: UUID | 
         changes = [(by_id[lease_id], facts) for lease_id, facts in happened.items()]
         settled = leases.record_many(conn, system(by), changes)
         transitions = [Transition(before, after, now) for (before, _), after in zip(changes, settled, strict=True)]
-        delivery.notify(conn, now, *(notice for transition in transitions for notice in telling.of_start(transition)))
+        delivery.notify(
+            conn, now, *(notice for transition in transitions for notice in notice_texts.of_start(transition))
+        )
         if count:
             event_claims.wake_poller(conn)
             log.warning("events rescued from lost workers", count=count)

@@ -14,8 +14,7 @@ from climate.cloud import CloudError, Fenced, NotYet, Refused
 from climate.context import Climate
 from climate.database.connections import reading
 from climate.domain.errors import UnreadableLease
-from climate.domain.events import event_transitions as schedule
-from climate.domain.events import share_transitions
+from climate.domain.events import event_transitions, share_transitions
 from climate.domain.events.event import Event
 from climate.domain.events.event_transitions import AdditionalEvent, Verdict
 from climate.domain.facts import Fact
@@ -34,8 +33,7 @@ from climate.service.events.event_shares import Outcome, facts_of
 from climate.service.hosts import lease_transitions
 from climate.service.lease_tree import parts
 from climate.service.leases.leases import is_soon
-from climate.service.notifications import delivery, notice_texts
-from climate.service.notifications import lease_events as lifecycle
+from climate.service.notifications import delivery, lease_events, notice_texts
 from climate.store import inventories
 from climate.store.hosts import pool_membership
 from climate.store.leases import event_claims, leases
@@ -121,8 +119,10 @@ def _work_on(begun: Run) -> None:
 
 def too_late(begun: Run) -> Outcome | None:
     """Return the outcome of an event that makes sense no longer; None if it is to run."""
-    event, why = begun.event, schedule.verdict(begun.lease, begun.event, begun.begun)
-    return None if why is Verdict.RUN else lambda lease, now: [schedule.skip_or_miss(lease, event.id, why, now)]
+    event, why = begun.event, event_transitions.verdict(begun.lease, begun.event, begun.begun)
+    return (
+        None if why is Verdict.RUN else lambda lease, now: [event_transitions.skip_or_miss(lease, event.id, why, now)]
+    )
 
 
 def _begin(climate: Climate, event_id: UUID, token: int, worker: str) -> Run | None:
@@ -151,7 +151,7 @@ def _act(begun: Run, steps: Steps) -> Outcome:
     troubles: list[Exception] = []
     lacking: dict[UUID, list[HostPlace]] = {}
     # The cloud has nothing of a hold or of a lease that waits: their ends only change rows.
-    for reservation in () if begun.event.kind in schedule.GATES else begun.reservations:
+    for reservation in () if begun.event.kind in event_transitions.GATES else begun.reservations:
         try:
             lacking[reservation.id] = _hook(begun, steps, reservation)
             parts.act(begun.climate, begun.event.kind, begun.lease, reservation)
@@ -194,7 +194,7 @@ def _unready_hosts(begun: Run, reservation: Reservation, held: Sequence[HostPlac
     Raise NotYet while others are not up, and for late hosts as long as the event has not waited `wait_seconds`.
     """
     limit = timedelta(seconds=begun.climate.settings.wait_seconds)
-    patient = not schedule.has_waited(begun.event, begun.begun, limit)
+    patient = not event_transitions.has_waited(begun.event, begun.begun, limit)
     return host_handover.ensure_ready(begun.climate, reservation, held, patient=patient)
 
 
@@ -235,14 +235,17 @@ def outcome_of(begun: Run, troubles: Sequence[Exception], lacking: Mapping[UUID,
         if not said:
             continue
         if kind is Refused:
-            return lambda lease, now: [schedule.fail(lease, event_id, now, said)]
+            return lambda lease, now: [event_transitions.fail(lease, event_id, now, said)]
         if kind is CloudError:
-            return lambda lease, now: [schedule.retry_or_fail(lease, event_id, now, said, climate.chance())]
+            return lambda lease, now: [event_transitions.retry_or_fail(lease, event_id, now, said, climate.chance())]
         return lambda lease, now: [
-            schedule.wait(lease, event_id, now, said, limit)
-            or schedule.retry_or_fail(lease, event_id, now, f"waited too long: {said}", climate.chance())
+            event_transitions.wait(lease, event_id, now, said, limit)
+            or event_transitions.retry_or_fail(lease, event_id, now, f"waited too long: {said}", climate.chance())
         ]
-    return lambda lease, now: [*schedule.finish(lease, event_id, now), *host_handover.marks(lease, lacking, now)]
+    return lambda lease, now: [
+        *event_transitions.finish(lease, event_id, now),
+        *host_handover.marks(lease, lacking, now),
+    ]
 
 
 def settle(begun: Run, done: Sequence[str], outcome: Outcome) -> None:
@@ -283,7 +286,7 @@ def write(conn: Connection, climate: Climate, effects: Sequence[RunEffect], now:
         for notice in (
             *notice_texts.of_lease(transition),
             *notice_texts.of_hosts(own),
-            *lifecycle.of(climate.settings, transition.before, transition.after),
+            *lease_events.of(climate.settings, transition.before, transition.after),
         )
     ]
     delivery.notify(conn, now, *notices)
@@ -309,7 +312,7 @@ def requeue(climate: Climate, caller: Caller, event_id: UUID) -> Lease:
     with climate.engine.begin() as conn:
         now = climate.now(conn)
         lease = leases.holding(conn, event_id)
-        after = leases.record(conn, caller, lease, schedule.requeue(lease, event_id, now))
+        after = leases.record(conn, caller, lease, event_transitions.requeue(lease, event_id, now))
         event_claims.wake_poller(conn)
     return after
 

@@ -11,7 +11,7 @@ from sqlalchemy import Connection
 from climate.context import Climate
 from climate.database.connections import reading
 from climate.domain.errors import ClimateError, InvalidPeriod, NotFound
-from climate.domain.events import event_transitions as schedule
+from climate.domain.events import event_transitions
 from climate.domain.events.event_transitions import AdditionalEvent, Times
 from climate.domain.facts import LeaseCreated, PlannedReservation
 from climate.domain.lease import Lease, fold
@@ -29,11 +29,10 @@ from climate.service.admission.admission import Grant
 from climate.service.admission.enforcement import Approval
 from climate.service.events import host_power_on, unbegun_claims
 from climate.service.journal import archives
-from climate.service.leases import reservation_aggregates, shortages
-from climate.service.leases import reservations as planning
+from climate.service.leases import reservation_aggregates, reservations, shortages
 from climate.service.leases.dates import LATEST
-from climate.service.notifications import delivery
-from climate.service.notifications import lease_events as lifecycle
+from climate.service.leases.reservations import Split
+from climate.service.notifications import delivery, lease_events
 from climate.service.preemption import lease_shortening, second_try
 from climate.service.preemption.second_try import Turn
 from climate.service.sharing import access, accounts
@@ -66,7 +65,7 @@ class LeaseRequest:
     reservations: Sequence[Spec] = ()
     events: Sequence[AdditionalEvent] = ()
     """Additional events from the client; they must lie within the lease."""
-    splits: Mapping[int, planning.Split] = field(default_factory=dict)
+    splits: Mapping[int, Split] = field(default_factory=dict)
     """Splits of reservations with parts in child zones or cells, by index."""
     hold: timedelta | None = None
     """Length of the hold: the lease is gone then unless it was confirmed, and nothing of it starts before."""
@@ -86,9 +85,9 @@ def create(
     require(caller, "leases:post")
     holds.check_length(order.hold, timedelta(seconds=climate.settings.hold_seconds))
     accounts.check(climate, order.sharing)
-    requested = planning.requested(climate, order.reservations, order.splits)
+    requested = reservations.requested(climate, order.reservations, order.splits)
     try:
-        requested = planning.checked(climate, caller, requested, order.end)
+        requested = reservations.checked(climate, caller, requested, order.end)
     except ClimateError:
         if key is None or (made := created_earlier(climate, caller, key)) is None:
             raise
@@ -105,7 +104,7 @@ def create(
 
 
 def dry_run_create(
-    climate: Climate, caller: Caller, order: LeaseRequest, requested: Sequence[planning.Requested]
+    climate: Climate, caller: Caller, order: LeaseRequest, requested: Sequence[reservations.Requested]
 ) -> Lease:
     """Return the lease that `create` would record now, with the approval of the external service; keep nothing.
 
@@ -122,7 +121,7 @@ class _Request:
 
     caller: Caller
     order: LeaseRequest
-    requested: Sequence[planning.Requested]
+    requested: Sequence[reservations.Requested]
     key: Key | None
     turn: Turn = Turn.ONLY
 
@@ -179,21 +178,21 @@ def place(
     climate: Climate,
     terms: AdmissionTerms,
     order: LeaseRequest,
-    requested: Sequence[planning.Requested],
+    requested: Sequence[reservations.Requested],
     patient: bool,
 ) -> Lease:
     """Allocate and record one lease. A refusal is raised before anything of it is written."""
     grant, now = terms.grant, terms.now
     period = period_of(order, now, climate)
     soon = host_power_on.is_soon(climate.settings, period, now)
-    grace = planning.longest_grace(terms.agreed, requested)
+    grace = reservations.longest_grace(terms.agreed, requested)
     ask = ResourceRequest(
         {}, period, grant.caller, climate.settings, patient=patient, terms=terms.agreed, grace_of_lease=grace, soon=soon
     )
     losers = _losers(conn, terms, ask.window)
     if losers:
         ask = replace(ask, giving_way=lease_shortening.reservations(losers))
-    planned = planning.reserve(conn, requested, ask, grant.gate.preferred_hosts)
+    planned = reservations.reserve(conn, requested, ask, grant.gate.preferred_hosts)
     if terms.turn is Turn.FIRST:
         second_try.refuse_fewer(conn, ask.window, ((r.spec, r.holds) for r in planned if _is_ordinary_here(r)))
     fact = created(grant.caller, order, _times(conn, climate, order, period, now, planned), now, planned)
@@ -228,11 +227,11 @@ def _times(
     hosts = {hold.host for reservation in reservations for hold in reservation.holds}
     return Times(
         period,
-        schedule.before_end_time(period, order.before_end, usual_before_end(climate)),
+        event_transitions.before_end_time(period, order.before_end, usual_before_end(climate)),
         prepare=host_power_on.due_at(conn, settings, period, hosts, now),
-        grace=schedule.grace(reservation.spec for reservation in reservations),
+        grace=event_transitions.grace(reservation.spec for reservation in reservations),
         hold_until=holds.hold_until(order.hold, period, now),
-        additional=schedule.additional(order.events, period, order.before_end),
+        additional=event_transitions.additional(order.events, period, order.before_end),
     )
 
 
@@ -253,7 +252,7 @@ def created(
         user_id=caller.user_id,
         period=times.period,
         reservations=reservations,
-        events=schedule.plan(times, time_ordered_id),
+        events=event_transitions.plan(times, time_ordered_id),
         series_id=order.series_id,
         sharing=order.sharing or None,
     )
@@ -296,8 +295,8 @@ def _delete(
     sublease_changes.check_deletion(conn, lease)
     now = climate.now(conn)
     lease = unbegun_claims.take_back(conn, author, lease, now)
-    before, lease = lease, leases.record(conn, author, lease, *schedule.delete(lease, now))
-    delivery.notify(conn, now, *lifecycle.of(climate.settings, before, lease))
+    before, lease = lease, leases.record(conn, author, lease, *event_transitions.delete(lease, now))
+    delivery.notify(conn, now, *lease_events.of(climate.settings, before, lease))
     wake_if_soon(conn, climate, lease, now)
     return lease
 
@@ -385,7 +384,7 @@ def check_dates(climate: Climate, order: LeaseRequest) -> None:
     """Refuse an order with invalid dates, before anything is created for it."""
     with reading(climate.engine) as conn:
         now = climate.now(conn)
-    schedule.before_end_time(period_of(order, now, climate), order.before_end, timedelta(0))
+    event_transitions.before_end_time(period_of(order, now, climate), order.before_end, timedelta(0))
 
 
 def period_of(order: LeaseRequest, now: datetime, climate: Climate) -> Period:
@@ -396,7 +395,7 @@ def period_of(order: LeaseRequest, now: datetime, climate: Climate) -> Period:
     if order.end <= now:
         raise InvalidPeriod("End date must be later than current and start date")
     period = limited(Period(start, order.end), climate)
-    schedule.additional(order.events, period, order.before_end)
+    event_transitions.additional(order.events, period, order.before_end)
     return period
 
 

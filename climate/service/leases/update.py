@@ -32,8 +32,7 @@ from climate.service.admission import admission, enforcement
 from climate.service.admission.admission import Grant
 from climate.service.admission.enforcement import Approval
 from climate.service.events import host_power_on, unbegun_claims
-from climate.service.leases import joint_allocation, reservation_aggregates, shortages
-from climate.service.leases import reservations as planning
+from climate.service.leases import joint_allocation, reservation_aggregates, reservations, shortages
 from climate.service.leases.joint_allocation import AllocationRequest, Settled
 from climate.service.leases.leases import limited, scope, wake_if_soon
 from climate.service.preemption import lease_shortening, second_try
@@ -380,7 +379,7 @@ def _replanned(
     if settled is not None:
         return AllocationRequest(plugin, _unchanged(ask, present), result, settled)
     is_part = present.parts or present.sublets
-    return AllocationRequest(plugin, planning.here(ask, len(own)) if is_part else ask, result)
+    return AllocationRequest(plugin, reservations.here(ask, len(own)) if is_part else ask, result)
 
 
 def _settled(
@@ -408,7 +407,7 @@ def _is_firm(climate: Climate, wish: _UpdateContext, present: Reservation) -> bo
 
 def _unchanged(request: ResourceRequest, present: Reservation) -> ResourceRequest:
     """Return the request for as many hosts as the reservation has."""
-    return planning.here(request, len(present.holds)) if "max" in request.spec else request
+    return reservations.here(request, len(present.holds)) if "max" in request.spec else request
 
 
 def _change(wish: _UpdateContext, present: Reservation, got: Allocation) -> ReservationChanged | None:

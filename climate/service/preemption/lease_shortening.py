@@ -24,8 +24,7 @@ from climate.domain.planning.preemption_facts import HostPreempted, LeasePreempt
 from climate.domain.status import IN_PROGRESS, EventKind
 from climate.service.events import host_power_on
 from climate.service.hosts.lease_transitions import lead
-from climate.service.notifications import delivery
-from climate.service.notifications import lease_events as lifecycle
+from climate.service.notifications import delivery, lease_events
 from climate.service.preemption import notices, replacements
 from climate.service.preemption.replacements import AUTHOR
 from climate.store.leases import event_claims, leases
@@ -77,7 +76,7 @@ def _shorten(conn: Connection, climate: Climate, lease: Lease, need: HostNeed) -
     else:
         facts = [*power_events(conn, climate, lease, after, need.now), *facts]
     after = leases.record(conn, AUTHOR, lease, *facts)
-    delivery.notify(conn, need.now, *_notices(lease, after, facts), *lifecycle.of(climate.settings, lease, after))
+    delivery.notify(conn, need.now, *_notices(lease, after, facts), *lease_events.of(climate.settings, lease, after))
     if any(isinstance(fact, PreemptionPlanned) and fact.warn_at <= need.now for fact in facts):
         event_claims.wake_rounds(conn)
 

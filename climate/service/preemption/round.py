@@ -28,8 +28,7 @@ from climate.service.events import unbegun_claims
 from climate.service.hosts import lease_transitions, reconcile
 from climate.service.hosts.lease_transitions import lead
 from climate.service.leases.leases import wake_if_soon
-from climate.service.notifications import delivery
-from climate.service.notifications import lease_events as lifecycle
+from climate.service.notifications import delivery, lease_events
 from climate.service.preemption import notices, replacements
 from climate.service.preemption.lease_shortening import MOVED, TOO_FEW, lacks, power_events
 from climate.service.preemption.replacements import AUTHOR
@@ -230,7 +229,7 @@ def _record(conn: Connection, climate: Climate, case: _Case) -> Sequence[HostPla
     powered = power_events(conn, climate, case.lease, case.after, case.now)
     after = leases.record(conn, AUTHOR, case.lease, *powered, *case.facts)
     moved = lease_transitions.follow(conn, climate, AUTHOR, Transition(case.lease, after, case.now, token))
-    delivery.notify(conn, case.now, *case.notices, *lifecycle.of(climate.settings, case.lease, after))
+    delivery.notify(conn, case.now, *case.notices, *lease_events.of(climate.settings, case.lease, after))
     wake_if_soon(conn, climate, after, case.now)
     if moved:
         event_claims.wake_rounds(conn)

@@ -12,7 +12,7 @@ from sqlalchemy import Connection
 from climate.context import Climate
 from climate.domain.availability.daily_windows import zone as zone_of
 from climate.domain.errors import ClimateError, Conflict, InvalidInput, PreconditionFailed
-from climate.domain.events import event_transitions as schedule
+from climate.domain.events import event_transitions
 from climate.domain.lease import Lease
 from climate.domain.period import Period
 from climate.domain.planning.series import Series, SeriesChanged, SeriesDeleted, SeriesReduced, is_unbegun
@@ -24,8 +24,7 @@ from climate.service.leases import reservation_aggregates, update
 from climate.service.leases.dates import LATEST
 from climate.service.leases.leases import scope, wake_if_soon
 from climate.service.leases.update import Change, Changes
-from climate.service.notifications import delivery
-from climate.service.notifications import lease_events as lifecycle
+from climate.service.notifications import delivery, lease_events
 from climate.service.preemption import second_try
 from climate.service.preemption.second_try import BEFORE_ALL, Turn
 from climate.service.series.create import Outcome, clash, refusal_of, whole
@@ -270,9 +269,9 @@ def _delete(conn: Connection, climate: Climate, request: _Request) -> list[Lease
     series, affected = _locked(conn, request)
     now = climate.now(conn)
     affected = [unbegun_claims.take_back(conn, caller, lease, now) for lease in affected]
-    deleted = [stored_leases.record(conn, caller, lease, *schedule.delete(lease, now)) for lease in affected]
+    deleted = [stored_leases.record(conn, caller, lease, *event_transitions.delete(lease, now)) for lease in affected]
     for before, after in zip(affected, deleted, strict=True):
-        delivery.notify(conn, now, *lifecycle.of(climate.settings, before, after))
+        delivery.notify(conn, now, *lease_events.of(climate.settings, before, after))
         wake_if_soon(conn, climate, after, now)
     fact = SeriesDeleted(now) if since is None else SeriesReduced(now, since)
     stored.record(conn, caller, series, fact)

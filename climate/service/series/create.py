@@ -27,8 +27,7 @@ from climate.domain.planning.series import Make, Series, SeriesCreated, Skipped
 from climate.domain.policy import Caller, require
 from climate.service.admission import enforcement
 from climate.service.admission.enforcement import Gates
-from climate.service.leases import leases, reservation_aggregates, shortages
-from climate.service.leases import reservations as planning
+from climate.service.leases import leases, reservation_aggregates, reservations, shortages
 from climate.service.leases.leases import LeaseRequest
 from climate.service.preemption import second_try
 from climate.service.preemption.second_try import Turn
@@ -74,7 +73,7 @@ class _Request:
     first: Period
     orders: Sequence[LeaseRequest]
     """One for each occurrence."""
-    requested: Sequence[planning.Requested]
+    requested: Sequence[reservations.Requested]
     key: Key | None
     dry_run: bool
     turn: Turn = Turn.ONLY
@@ -127,12 +126,12 @@ def _read(climate: Climate, caller: Caller, wanted: SeriesOrder, key: Key | None
         start = order.start or climate.now(conn).replace(microsecond=0)
     first = leases.limited(Period(start, order.end), climate)
     periods = recurrence.occurrences(rule, zone, first, most)
-    requested = planning.requested(climate, order.reservations)
+    requested = reservations.requested(climate, order.reservations)
     for item in requested:
         named = [name for name in ELSEWHERE if item.spec.get(name)]
         if named:
             raise InvalidInput(f"{named[0]} cannot be used in a series: its leases lie in this deployment")
-    requested = planning.checked(climate, caller, requested, periods[-1].end)
+    requested = reservations.checked(climate, caller, requested, periods[-1].end)
     orders = list(_orders(replace(order, start=start), periods, zone))
     return _Request(caller, replace(wanted, rule=rule.text), first, orders, requested, key, dry_run)
 

@@ -30,8 +30,7 @@ from climate.service.events import host_power_on, unbegun_claims
 from climate.service.hosts.lease_transitions import lead
 from climate.service.leases import leases, reservation_aggregates, shortages
 from climate.service.leases.leases import LeaseRequest, scope
-from climate.service.notifications import delivery
-from climate.service.notifications import lease_events as lifecycle
+from climate.service.notifications import delivery, lease_events
 from climate.service.preemption.lease_shortening import power_events
 from climate.service.sharing import access, accounts
 from climate.service.transaction import run
@@ -320,7 +319,7 @@ def _recorded(conn: Connection, climate: Climate, case: _Case, planned: PlannedR
     after = stored.record(conn, case.request.caller, parent, *facts)
     pools = reservation_aggregates.aggregate_insert(conn, climate, fold([made]))
     lease = stored.record(conn, case.request.caller, None, made, pools=pools)
-    own = (lifecycle.of(climate.settings, parent, after), lifecycle.of(climate.settings, None, lease))
+    own = (lease_events.of(climate.settings, parent, after), lease_events.of(climate.settings, None, lease))
     delivery.notify(conn, now, *(notice for notices in own for notice in notices))
     if case.is_soon:
         event_claims.wake_rounds(conn)

@@ -25,8 +25,7 @@ from climate.domain.sharing.sublease_facts import SubleaseReturned, SubletHostsT
 from climate.service.events import unbegun_claims
 from climate.service.hosts import lease_transitions, reconcile
 from climate.service.leases.leases import wake_if_soon
-from climate.service.notifications import delivery
-from climate.service.notifications import lease_events as lifecycle
+from climate.service.notifications import delivery, lease_events
 from climate.service.preemption.lease_shortening import power_events
 from climate.service.round_steps import RoundSteps
 from climate.service.subleases import notices
@@ -156,7 +155,7 @@ def _record(conn: Connection, climate: Climate, change: _Change) -> Places:
     powered = power_events(conn, climate, before, fold(change.facts, before), now)
     after = leases.record(conn, AUTHOR, before, *powered, *change.facts)
     moved = lease_transitions.follow(conn, climate, AUTHOR, Transition(before, after, now, token))
-    delivery.notify(conn, now, *change.notices, *lifecycle.of(climate.settings, before, after))
+    delivery.notify(conn, now, *change.notices, *lease_events.of(climate.settings, before, after))
     wake_if_soon(conn, climate, after, now)
     if moved:
         event_claims.wake_rounds(conn)

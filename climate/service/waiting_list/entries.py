@@ -16,7 +16,7 @@ from climate.domain.errors import (
     NotEnoughStorage,
     TooComplex,
 )
-from climate.domain.events import event_transitions as schedule
+from climate.domain.events import event_transitions
 from climate.domain.events.event_transitions import Times
 from climate.domain.facts import Fact, PlannedReservation
 from climate.domain.lease import Lease, fold
@@ -32,8 +32,7 @@ from climate.service.admission.enforcement import Approval
 from climate.service.availability.question import ELSEWHERE
 from climate.service.events import host_power_on
 from climate.service.events.event_dispatch import system
-from climate.service.leases import leases, reservation_aggregates
-from climate.service.leases import reservations as planning
+from climate.service.leases import leases, reservation_aggregates, reservations
 from climate.service.leases.leases import LeaseRequest
 from climate.service.notifications import delivery, notice_texts
 from climate.service.preemption import lease_shortening, second_try
@@ -62,7 +61,7 @@ def create(
     `leases.create` for a lease that can never fit.
     """
     require(caller, "leases:post")
-    requested = planning.requested(climate, order.reservations)
+    requested = reservations.requested(climate, order.reservations)
     try:
         _refuse_useless(order, requested)
         run(climate, _checked_wait, climate, order, wait)
@@ -73,14 +72,14 @@ def create(
     try:
         return leases.create(climate, caller, order, key, dry_run=dry_run)
     except SHORTAGES:
-        requested = planning.checked(climate, caller, requested, order.end)
+        requested = reservations.checked(climate, caller, requested, order.end)
         if not free_times.is_ever_possible(climate, caller, order, requested):
             raise
         request = _Request(caller, order, wait, requested, key)
     return run(climate, _queue, climate, request, keep=not dry_run)
 
 
-def _refuse_useless(order: LeaseRequest, requested: Sequence[planning.Requested]) -> None:
+def _refuse_useless(order: LeaseRequest, requested: Sequence[reservations.Requested]) -> None:
     if order.hold is not None:
         raise InvalidInput("wait and hold_seconds exclude each other: a lease that waits has nothing to hold")
     if not requested:
@@ -106,7 +105,7 @@ class _Request:
     caller: Caller
     order: LeaseRequest
     wait: Wait
-    requested: Sequence[planning.Requested]
+    requested: Sequence[reservations.Requested]
     key: Key | None
 
 
@@ -120,12 +119,12 @@ def _queue(conn: Connection, climate: Climate, request: _Request) -> Lease:
     now = climate.now(conn)
     period = leases.period_of(order, now, climate)
     agreed = pool_settings.of(conn, climate.settings, rules.terms).of_a_lease
-    common = planning.under(ResourceRequest({}, period, caller, climate.settings), agreed, request.requested)
+    common = reservations.under(ResourceRequest({}, period, caller, climate.settings), agreed, request.requested)
     times = Times(
         period,
-        schedule.before_end_time(period, order.before_end, leases.usual_before_end(climate)),
+        event_transitions.before_end_time(period, order.before_end, leases.usual_before_end(climate)),
         grace=common.grace_of_lease,
-        additional=schedule.additional(order.events, period, order.before_end),
+        additional=event_transitions.additional(order.events, period, order.before_end),
         wait_until=waiting.until(request.wait, order.start, now),
     )
     asked = tuple(_planned_reservation(item) for item in request.requested)
@@ -140,7 +139,7 @@ def _queue(conn: Connection, climate: Climate, request: _Request) -> Lease:
     return lease
 
 
-def _planned_reservation(item: planning.Requested) -> PlannedReservation:
+def _planned_reservation(item: reservations.Requested) -> PlannedReservation:
     return PlannedReservation(time_ordered_id(), item.plugin.resource_type, dict(item.spec))
 
 
@@ -198,7 +197,7 @@ def _grant(conn: Connection, patient: bool, gate: Approval, climate: Climate, tr
     requested, barred = free_times.requested(climate, tried.lease), frozenset(tried.kept)
     patient = patient or tried.turn is Turn.SECOND
     ask = ResourceRequest({}, period, owner, settings, patient=patient, taken=tuple(barred), avoided=barred)
-    ask = planning.under(ask, pool_settings.of(conn, settings, rules.terms).of_a_lease, requested)
+    ask = reservations.under(ask, pool_settings.of(conn, settings, rules.terms).of_a_lease, requested)
     losers = preemptible.lock(conn, ask.window, [tried.lease.id]) if tried.turn is Turn.SECOND else ()
     lease = stored.get(conn, tried.lease.id, lock=True)
     now = climate.now(conn)
@@ -207,12 +206,14 @@ def _grant(conn: Connection, patient: bool, gate: Approval, climate: Climate, tr
         return None
     soon = host_power_on.is_soon(settings, period, now)
     ask = replace(ask, soon=soon, giving_way=lease_shortening.reservations(losers))
-    planned = planning.reserve(conn, requested, ask, gate.preferred_hosts)
+    planned = reservations.reserve(conn, requested, ask, gate.preferred_hosts)
     if tried.turn is Turn.FIRST:
         second_try.refuse_fewer(conn, ask.window, ((r.spec, r.holds) for r in planned))
     lease_shortening.shorten(conn, climate, losers, lease.id, (hold for r in planned for hold in r.holds), now)
     facts: list[Fact] = [waiting.granted(over, planned, now)]
-    facts += schedule.reschedule(fold(facts, lease), _times(conn, climate, period, planned, now), now, time_ordered_id)
+    facts += event_transitions.reschedule(
+        fold(facts, lease), _times(conn, climate, period, planned, now), now, time_ordered_id
+    )
     after = replace(grant, caller=AUTHOR).record(conn, now, lease, *facts)
     delivery.notify(conn, now, notice_texts.of_grant(after))
     if period.start > max(lease.period.start, now):
@@ -226,4 +227,4 @@ def _times(
 ) -> Times:
     hosts = {hold.host for one in planned for hold in one.holds}
     prepare = host_power_on.due_at(conn, climate.settings, period, hosts, now)
-    return Times(period, prepare=prepare, grace=schedule.grace(one.spec for one in planned))
+    return Times(period, prepare=prepare, grace=event_transitions.grace(one.spec for one in planned))

@@ -20,7 +20,7 @@ from climate.domain.planning.waiting_list import Entry
 from climate.domain.policy import ADMIN, MEMBER, Caller
 from climate.plugin import ResourceRequest
 from climate.service.availability.question import ALMOST, Searchable, moment
-from climate.service.leases import reservations as planning
+from climate.service.leases import reservations
 from climate.service.leases.joint_allocation import Unmatchable
 from climate.service.leases.leases import LeaseRequest
 from climate.store.allocation.free_times import seconds
@@ -36,13 +36,13 @@ NUMBERS = ("min", "max")
 """Keys of a request of whole hosts that do not change which hosts match."""
 
 
-def can_wait(item: planning.Requested) -> bool:
+def can_wait(item: reservations.Requested) -> bool:
     """Return whether the plugin knows the free times of such reservations; a server that sleeps takes nothing."""
     return hasattr(item.plugin, "demand") and "resource_id" not in item.spec
 
 
 def is_ever_possible(
-    climate: Climate, caller: Caller, order: LeaseRequest, requested: Sequence[planning.Requested]
+    climate: Climate, caller: Caller, order: LeaseRequest, requested: Sequence[reservations.Requested]
 ) -> bool:
     """Return whether enough resources match, whatever holds them."""
     with reading(climate.engine) as conn:
@@ -52,10 +52,10 @@ def is_ever_possible(
     return all(demand is None or demand.is_possible for demand in demands)
 
 
-def requested(climate: Climate, lease: Lease) -> list[planning.Requested]:
+def requested(climate: Climate, lease: Lease) -> list[reservations.Requested]:
     """Return the reservations of a lease that waits, as a request. Raise InvalidInput without one of the plugins."""
     specs = [{**reservation.spec, "resource_type": reservation.resource_type} for reservation in lease.reservations]
-    found = planning.requested(climate, specs)
+    found = reservations.requested(climate, specs)
     return [replace(item, id=one.id) for item, one in zip(found, lease.reservations, strict=True)]
 
 
@@ -65,10 +65,12 @@ def owner(project_id: str, user_id: str) -> Caller:
 
 
 def _demands(
-    conn: Connection, climate: Climate, caller: Caller, requested: Sequence[planning.Requested], horizon: Horizon
+    conn: Connection, climate: Climate, caller: Caller, requested: Sequence[reservations.Requested], horizon: Horizon
 ) -> list[Demand | None]:
     agreed = pool_settings.of(conn, climate.settings).of_a_lease
-    common = planning.under(ResourceRequest({}, horizon.period, caller, climate.settings, soon=True), agreed, requested)
+    common = reservations.under(
+        ResourceRequest({}, horizon.period, caller, climate.settings, soon=True), agreed, requested
+    )
     return [
         cast("Searchable", item.plugin).demand(conn, replace(common, spec=item.spec), horizon) for item in requested
     ]
@@ -161,7 +163,9 @@ class FreeTimes:
     def _read(self, entry: Entry) -> list[Demand] | None:
         climate, caller = self.climate, owner(entry.project_id, entry.user_id)
         try:
-            asked = planning.requested(climate, [{**spec, "resource_type": kind} for kind, spec in entry.reservations])
+            asked = reservations.requested(
+                climate, [{**spec, "resource_type": kind} for kind, spec in entry.reservations]
+            )
             with reading(climate.engine) as conn:
                 now = climate.now(conn)
                 horizon = Horizon(Period(now, max(self.until, now + timedelta(seconds=1))), now)

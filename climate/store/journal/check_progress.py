@@ -9,7 +9,7 @@ from sqlalchemy import Connection, delete, func, select, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from climate.store.tables.journal_checks import journal_checks as table
-from climate.store.tables.journal_checks import journal_differences as differing
+from climate.store.tables.journal_checks import journal_differences
 
 LONGEST = 500
 """Maximum length of a stored difference in characters."""
@@ -57,7 +57,9 @@ def _row(known: Progress) -> dict[str, object]:
 
 def note(conn: Connection, after: UUID, last: UUID, streams: Iterable[tuple[UUID, str]], now: datetime) -> None:
     """Replace the differences of the streams after one, up to the last."""
-    conn.execute(delete(differing).where(differing.c.stream > after, differing.c.stream <= last))
+    conn.execute(
+        delete(journal_differences).where(journal_differences.c.stream > after, journal_differences.c.stream <= last)
+    )
     add(conn, streams, now)
 
 
@@ -65,20 +67,24 @@ def add(conn: Connection, streams: Iterable[tuple[UUID, str]], now: datetime) ->
     """Note streams that differ from their rows."""
     rows = [{"stream": stream, "found_at": now, "what": what[:LONGEST]} for stream, what in dict(streams).items()]
     if rows:
-        conn.execute(upsert(differing).on_conflict_do_nothing(), rows)
+        conn.execute(upsert(journal_differences).on_conflict_do_nothing(), rows)
 
 
 def differences(conn: Connection, limit: int) -> list[tuple[UUID, str]]:
     """Return streams that differed in their last comparison, oldest first, with the differences."""
-    rows = select(differing.c.stream, differing.c.what).order_by(differing.c.found_at, differing.c.stream).limit(limit)
+    rows = (
+        select(journal_differences.c.stream, journal_differences.c.what)
+        .order_by(journal_differences.c.found_at, journal_differences.c.stream)
+        .limit(limit)
+    )
     return [(row.stream, row.what) for row in conn.execute(rows)]
 
 
 def count(conn: Connection) -> int:
     """Return the number of streams that differed in their last comparison."""
-    return int(conn.execute(select(func.count()).select_from(differing)).scalar_one())
+    return int(conn.execute(select(func.count()).select_from(journal_differences)).scalar_one())
 
 
 def forget(conn: Connection, streams: Sequence[UUID]) -> None:
     """Delete the recorded differences of these streams."""
-    conn.execute(delete(differing).where(differing.c.stream.in_(list(streams))))
+    conn.execute(delete(journal_differences).where(journal_differences.c.stream.in_(list(streams))))

@@ -11,8 +11,7 @@ from sqlalchemy import event, text
 
 from climate.compute import Compute, build
 from climate.compute.models.server import DELETE, Server
-from climate.compute.network import fixed_ips as fixed
-from climate.compute.network import floating_ips, networks
+from climate.compute.network import fixed_ips, floating_ips, networks
 from climate.compute.network.creation_request import CreationRequest
 from climate.compute.network.driver import DhcpAction, DhcpEvent, Entry
 from climate.compute.network.driver.recording import RecordingNetwork
@@ -141,7 +140,7 @@ class Books:
 
     def note(self, happened: DhcpEvent) -> None:
         with self.compute.engine.begin() as conn:
-            fixed.note(conn, happened, self.compute.now(conn))
+            fixed_ips.note(conn, happened, self.compute.now(conn))
 
     def wrong(self) -> list[str]:
         """What is not as it must always be."""

@@ -17,7 +17,7 @@ from climate.domain.lease import Lease
 from climate.domain.status import DONE, ERROR, UNDONE, EventKind, LeaseStatus
 from climate.plugin import Allocation, ReservationContext, ResourceRequest
 from climate.service.events import events
-from climate.service.journal import consistency_check as replay
+from climate.service.journal import consistency_check
 from climate.service.leases import leases, update
 from climate.service.leases.leases import LeaseRequest
 from climate.service.leases.update import Changes
@@ -105,7 +105,7 @@ def test_each_fires_at_its_time_in_the_plugin_and_as_a_notice(
     told = [kept.notice for kept in delivery.listed(engine_with_diary, MEMBER, Listing(kind="lease.event"))]
     assert sorted(notice.body["event_type"] for notice in told) == ["farewell", "notification", "remind", "remind"]
     assert {notice.lease_id for notice in told} == {lease.id}
-    assert replay.differences(engine_with_diary) == []
+    assert consistency_check.differences(engine_with_diary) == []
 
 
 def test_the_bundled_types_have_them_too(climate: Climate, clock: Clock) -> None:
@@ -159,7 +159,7 @@ def test_they_move_with_the_dates(engine_with_diary: Climate, clock: Clock) -> N
     assert moved(start=start + timedelta(minutes=30)) == [0.5, 1.5]
     assert moved(end=start + timedelta(hours=1.5)) == [0.5, 1]  # not beyond the end
     assert moved(end=start + timedelta(hours=8)) == [0.5, 1]
-    assert replay.differences(engine_with_diary) == []
+    assert consistency_check.differences(engine_with_diary) == []
 
 
 def test_they_go_with_the_lease(engine_with_diary: Climate, diary: Diary, clock: Clock) -> None:

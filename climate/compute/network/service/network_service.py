@@ -18,8 +18,7 @@ from climate.compute import one_by_one
 from climate.compute.context import Compute
 from climate.compute.errors import NetworkError
 from climate.compute.models.hostnames import hostname
-from climate.compute.network import fixed_ips as fixed
-from climate.compute.network import managers
+from climate.compute.network import fixed_ips, managers
 from climate.compute.network.allocation.allocator import GRANT_SECONDS
 from climate.compute.network.driver import DhcpEvent, Entry, Forward, Nat, NetworkDriver, NetworkServices
 from climate.compute.network.models import Network
@@ -115,7 +114,7 @@ def _note_all(compute: Compute, events: Sequence[DhcpEvent]) -> None:
     with compute.engine.begin() as conn:
         now = compute.now(conn)
         for event in events:
-            fixed.note(conn, event, now)
+            fixed_ips.note(conn, event, now)
 
 
 def _note_one(compute: Compute, event: DhcpEvent) -> None:

@@ -9,8 +9,7 @@ from sqlalchemy import Connection
 from climate.compute.context import Compute
 from climate.compute.errors import NotFound
 from climate.compute.models.server import REWIRE, SHELVED_OFFLOADED, Server
-from climate.compute.network import fixed_ips as fixed
-from climate.compute.network import floating_ips, ports
+from climate.compute.network import fixed_ips, floating_ips, ports
 from climate.compute.network.allocation import address_requests
 from climate.compute.network.allocation.allocator import ADD
 from climate.compute.network.allocation.grants import AddressRequest, Granted
@@ -64,9 +63,9 @@ def add(compute: Compute, requester: Requester, network_id: str, address: str | 
 
     def attach(conn: Connection, server: Server) -> Vif:
         if granted is None:
-            fixed.add(conn, server.id, server.project_id, network_id, compute.now(conn), address=address)
+            fixed_ips.add(conn, server.id, server.project_id, network_id, compute.now(conn), address=address)
         else:
-            fixed.add_granted(conn, server.id, server.project_id, granted, compute.now(conn))
+            fixed_ips.add_granted(conn, server.id, server.project_id, granted, compute.now(conn))
         there = [vif for vif in addresses.vifs_of(conn, [server.id]) if vif.network.id == network_id and not vif.kept]
         return there[0]
 
@@ -85,8 +84,8 @@ def _granted(compute: Compute, requester: Requester, network_id: str, address: s
     with compute.engine.begin() as conn:
         server = actions.locked(conn, requester.server_id, requester.project_id)
         actions.check_lock(server, requester.project_id)
-        fixed.check_quota(conn, server.project_id, 1)
-        networks = fixed.chosen(conn, compute.network, server.project_id, [network_id])
+        fixed_ips.check_quota(conn, server.project_id, 1)
+        networks = fixed_ips.chosen(conn, compute.network, server.project_id, [network_id])
         macs = {vif.network.id: vif.mac for vif in addresses.vifs_of(conn, [server.id])}
         exact = {} if address is None else {network_id: address}
         wanted = AddressRequest(server.project_id, (server.id,), networks, exact, macs=macs)
@@ -101,7 +100,7 @@ def remove(compute: Compute, requester: Requester, address: str) -> None:
     """
 
     def release(conn: Connection, server: Server) -> None:
-        fixed.remove(conn, server.id, address, compute.now(conn), compute.network_notifier)
+        fixed_ips.remove(conn, server.id, address, compute.now(conn), compute.network_notifier)
 
     change(compute, requester, release)
 
@@ -113,7 +112,7 @@ def plug_port(compute: Compute, requester: Requester, port_id: str) -> Vif:
     """
 
     def plug(conn: Connection, server: Server) -> Vif:
-        place = fixed.next_place(addresses.vifs_of(conn, [server.id]))
+        place = fixed_ips.next_place(addresses.vifs_of(conn, [server.id]))
         ports.bind(conn, port_id, (server.id, server.project_id), place, compute.now(conn))
         return next(vif for vif in addresses.vifs_of(conn, [server.id]) if vif.id == port_id)
 
@@ -138,7 +137,7 @@ def unplug(compute: Compute, requester: Requester, vif_id: str) -> None:
         floating_ips.fixed(conn, server.project_id, port_id=vif_id)
         network_hosts.call(conn, floating_rows.let_go(conn, server.id, now, vif_id))
         for address in there.addresses:
-            fixed.remove(conn, server.id, str(address), now, compute.network_notifier, vif_id=vif_id)
+            fixed_ips.remove(conn, server.id, str(address), now, compute.network_notifier, vif_id=vif_id)
 
     change(compute, requester, detach)
 

@@ -23,7 +23,7 @@ from climate.compute.network.driver.registry import DriverCache
 from climate.compute.network.models import Vif
 from climate.compute.network.network_options import NetworkOptions
 from climate.compute.network.operations import security_groups
-from climate.compute.network.render import interfaces as rendered
+from climate.compute.network.render import interfaces
 from climate.compute.network.render.interfaces import GuestInterface
 from climate.compute.servers.interfaces import port_filters
 from climate.compute.store.networks import fixed_ips
@@ -314,7 +314,7 @@ def _address_v6(compute: Networking, vif: Vif) -> IPv6Address | None:
 def _injected(compute: Networking, vifs: Sequence[Vif]) -> str | None:
     """Return the network configuration file for a guest without DHCP; None if nothing is injected."""
     cards = [_guest_interface(compute, vif) for vif in vifs if _is_injected(vif)]
-    return rendered.interfaces(cards) if cards else None
+    return interfaces.interfaces(cards) if cards else None
 
 
 def _is_injected(vif: Vif) -> bool:

@@ -19,8 +19,7 @@ from climate.compute.servers.tasks import driver_calls, task_heartbeat, task_res
 from climate.compute.servers.tasks.task_context import Work
 from climate.compute.servers.tasks.task_heartbeat import CLAIM_SECONDS, Check, TaskLost
 from climate.compute.store.projects import images as image_rows
-from climate.compute.store.servers import servers
-from climate.compute.store.servers import tasks as wishes
+from climate.compute.store.servers import servers, tasks
 from climate.database.connections import alone, reading
 
 log = structlog.get_logger(__name__)
@@ -37,7 +36,7 @@ def run_task(compute: Compute, server_id: str) -> None:
     """
     worker = str(uuid4())
     with compute.engine.begin() as conn:
-        claimed = wishes.claim(conn, server_id, compute.service_host, worker, compute.now(conn), CLAIM_SECONDS)
+        claimed = tasks.claim(conn, server_id, compute.service_host, worker, compute.now(conn), CLAIM_SECONDS)
     if not claimed:
         departed_servers.clear(compute, server_id)
         member_service.execute_order(compute, server_id)
@@ -53,7 +52,7 @@ def run_task(compute: Compute, server_id: str) -> None:
 def unfinished(compute: Compute, wait: float = WAIT_SECONDS, again: float = AGAIN_SECONDS) -> list[tuple[str, str]]:
     """Return (service host, id of a server or an order) of unclaimed work that needs another wake-up."""
     with alone(compute.engine) as conn:
-        return wishes.unfinished(conn, compute.now(conn), wait, again)
+        return tasks.unfinished(conn, compute.now(conn), wait, again)
 
 
 def _renew_filters(compute: Compute, server_id: str) -> None:

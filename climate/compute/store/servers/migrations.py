@@ -12,7 +12,7 @@ from sqlalchemy import Connection, RowMapping, and_, bindparam, case, exists, fa
 from climate.compute.models.migration import ERROR, Migration
 from climate.compute.models.server import ACTIVE, SHUTOFF, VERIFY_RESIZE, Room
 from climate.compute.store.columns import in_parameter, sql_of
-from climate.compute.store.nodes import resource_claims as rooms
+from climate.compute.store.nodes import resource_claims
 from climate.compute.store.tables.migrations import migrations
 from climate.compute.store.tables.nodes import nodes, services
 from climate.compute.store.tables.servers import servers
@@ -220,7 +220,7 @@ def free(conn: Connection, migration_id: int, now: datetime) -> bool:
     """Release the capacity that is held for a migration; False if none is."""
     row = conn.execute(_FREE, {"id": migration_id, "now": now}).first()
     if row is not None:
-        rooms.release(conn, row.held_node_id, Room(row.vcpus, row.ram_mb, row.disk_mb))
+        resource_claims.release(conn, row.held_node_id, Room(row.vcpus, row.ram_mb, row.disk_mb))
     return row is not None
 
 

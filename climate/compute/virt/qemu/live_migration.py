@@ -23,8 +23,7 @@ from climate.compute.linux import processes
 from climate.compute.virt import Guest, Interface, config_drive
 from climate.compute.virt.guest_folders import CONSOLE, PID, PREPARED, Homes, as_virt_error, kill
 from climate.compute.virt.live_migrator import APART, SECRETS, Limits, Watch
-from climate.compute.virt.qemu import disks, migration_tls, network_devices, qmp
-from climate.compute.virt.qemu import remote_route as between
+from climate.compute.virt.qemu import disks, migration_tls, network_devices, qmp, remote_route
 from climate.compute.virt.qemu.command_line import (
     DISK,
     DISK_NODE,
@@ -41,7 +40,7 @@ from climate.compute.virt.qemu.migration_ports import SETTING, PortRange
 from climate.compute.virt.qemu.migration_tls import Credentials
 from climate.compute.virt.qemu.remote_route import RouteBetweenMachines
 
-INCOMING, TOKEN, COPY, LOG = "incoming", between.OFFERED, "copy", "qemu.log"
+INCOMING, TOKEN, COPY, LOG = "incoming", remote_route.OFFERED, "copy", "qemu.log"
 """Marker file in the folder of a QEMU that waits for its disk too."""
 
 FROM_AFAR = "from-afar"
@@ -192,7 +191,7 @@ class QemuMigrator:
         config = home / config_drive.DISK if "config_drive" in offer else None
         if self.listening is None:
             raise VirtError(f"{SETTING} is not set")
-        ports = between.open_ports(monitor, home / INCOMING, self.listening, own, config)
+        ports = remote_route.open_ports(monitor, home / INCOMING, self.listening, own, config)
         return {APART: True, **ports, SECRETS: {_KEY: own.key}}
 
     def _route_here(self, home: Path, arrangement: Mapping[str, Any]) -> Route:
@@ -223,11 +222,11 @@ class QemuMigrator:
 
     def _begin_from_afar(self, waits: Path, sent: Mapping[str, Any]) -> None:
         with qmp.connect(waits, self.seconds) as monitor:
-            if between.settled(monitor) == "paused":
+            if remote_route.settled(monitor) == "paused":
                 with suppress(OSError):  # a full disk must not stop the guest
                     (waits.parent / CONSOLE).write_text(sent.get(SECRETS, {}).get(_CONSOLE, ""), encoding="utf-8")
             running = bool(json.loads((waits / FROM_AFAR).read_text(encoding="ascii")))
-            between.take_over(monitor, waits, running=running)
+            remote_route.take_over(monitor, waits, running=running)
 
     @contextmanager
     def _dropped_on_error(self, server_id: str) -> Iterator[None]:

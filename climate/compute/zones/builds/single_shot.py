@@ -11,7 +11,7 @@ from climate.compute.context import Compute
 from climate.compute.errors import ComputeError, NoMoreAddresses, NoValidHost, QuotaExceeded, ZoneUnavailable
 from climate.compute.models.request import BootRequest
 from climate.compute.models.server import DELETE, Server
-from climate.compute.servers import create as compute_boot
+from climate.compute.servers import create
 from climate.compute.servers.interfaces.interfaces import Requester
 from climate.compute.store.zones import child_zones
 from climate.compute.zones import routing
@@ -42,12 +42,12 @@ def boot(compute: Compute, request: BootRequest, chain: ZoneChain = FROM_USER, p
     of `climate.compute.servers.create.boot`, and ZoneUnavailable if a child does not answer.
     """
     if request_spec.stays(request, parts):
-        return _first(compute_boot.boot(compute, request))
+        return _first(create.boot(compute, request))
     try:
         return _first(_booted_here(compute, request, parts))
     except NoValidHost:
         if not _may_leave(compute, chain):
-            return _first(compute_boot.boot(compute, request))
+            return _first(create.boot(compute, request))
     made = _over_tree(compute, request, parts)
     if isinstance(made, FirstServer):
         return made
@@ -55,7 +55,7 @@ def boot(compute: Compute, request: BootRequest, chain: ZoneChain = FROM_USER, p
     if made.placed:
         _take_back(compute, request, made)
         also += " They are deleted again."
-    return _first(compute_boot.boot(compute, request, build_id=made.build.reservation_id, also=also))
+    return _first(create.boot(compute, request, build_id=made.build.reservation_id, also=also))
 
 
 def reserve(
@@ -76,9 +76,9 @@ def reserve(
 def _booted_here(compute: Compute, request: BootRequest, parts: Parts) -> list[Server]:
     """Return the servers in this zone alone. Raise NoValidHost if they do not fit, or with parts if not all fit."""
     if not parts:
-        return compute_boot.boot(compute, request, strict=True)
+        return create.boot(compute, request, strict=True)
     try:
-        return compute_boot.boot(compute, replace(request, least=request.count), strict=True)
+        return create.boot(compute, replace(request, least=request.count), strict=True)
     except (QuotaExceeded, NoMoreAddresses) as short:  # `least` may fit on local and remote hosts together
         raise NoValidHost(str(short)) from None
 
