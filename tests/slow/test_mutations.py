@@ -62,7 +62,7 @@ MUTANTS = (
         [
             (
                 "climate/store/allocation/hosts.py",
-                "return locked, _still_free(conn, locked, wanted) if",
+                "return locked, _still_free(conn, locked, request) if",
                 "return locked, locked if",
             ),
             (
@@ -72,7 +72,7 @@ MUTANTS = (
             ),
             (
                 "climate/store/allocation/hosts.py",
-                "still = _still_free(conn, candidates, wanted)",
+                "still = _still_free(conn, candidates, request)",
                 "still = candidates",
             ),
         ],
@@ -106,7 +106,7 @@ MUTANTS = (
     ),
     Mutant(
         "whether a host still suits is not asked again",
-        [("climate/store/allocation/hosts.py", "still = _still_free(conn, candidates, wanted)", "still = candidates")],
+        [("climate/store/allocation/hosts.py", "still = _still_free(conn, candidates, request)", "still = candidates")],
         [f"{HOST_QUERIES}::test_hosts_that_change_while_a_patient_search_waits_for_their_rows_are_not_picked"],
     ),
     Mutant(
@@ -114,7 +114,7 @@ MUTANTS = (
         [
             (
                 "climate/store/allocation/hosts.py",
-                "if len(picked) < wanted.most or not set(wanted.must) <= set(picked):",
+                "if len(picked) < request.most or not set(request.must) <= set(picked):",
                 "if len(picked) < wanted.most:",
             )
         ],
@@ -125,8 +125,8 @@ MUTANTS = (
         [
             (
                 "climate/service/leases/reservations.py",
-                "taken=(*ask.avoided, *(hold.host for one in planned for hold in one.holds))",
-                "taken=ask.avoided",
+                "taken=(*request.avoided, *(hold.host for one in planned for hold in one.holds))",
+                "taken=request.avoided",
             )
         ],
         ["tests/service/leases/test_leases.py::test_reservations_of_one_lease_never_share_a_host"],

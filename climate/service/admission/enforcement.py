@@ -121,7 +121,7 @@ class _Collecting(Approval):
     collected: dict[int, Planned] = field(default_factory=dict)
     refusal: Forbidden | None = None
 
-    def enter(self, conn: Connection, before: Lease | None, after: Lease) -> None:
+    def check(self, conn: Connection, before: Lease | None, after: Lease) -> None:
         if self.refusal is not None:
             raise self.refusal
         try:

@@ -29,6 +29,11 @@ class Kept:
     again_at: datetime | None = None
     """Time of the next try of delivery; None if there will be none."""
 
+    @property
+    def is_abandoned(self) -> bool:
+        """Return whether the last try of delivery failed, and there will be no other."""
+        return self.error != "" and self.again_at is None
+
 
 @dataclass(frozen=True, slots=True)
 class Listing:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 from marshmallow import Schema
-from tests.cli.answers.answer_types import differences
+from tests.cli.response_types.answer_types import differences
 
 from api.reservation.leases import availability_schema, series_schema
 from climate.cli.response_types import availability

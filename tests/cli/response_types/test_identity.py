@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from tests.cli.answers.answer_types import misfits, recorded
+from tests.cli.response_types.answer_types import misfits, recorded
 
 from climate.cli.response_types import identity
 

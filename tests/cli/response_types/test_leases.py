@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 from marshmallow import Schema
-from tests.cli.answers.answer_types import differences, misfits, recorded
+from tests.cli.response_types.answer_types import differences, misfits, recorded
 
 from api.reservation.leases import schema
 from climate.cli.response_types import leases

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 from marshmallow import Schema
-from tests.cli.answers.answer_types import differences, misfits, recorded
+from tests.cli.response_types.answer_types import differences, misfits, recorded
 
 from api.reservation import audit, calendar_feeds, mail_preferences
 from api.reservation import notices as notices_api

@@ -1,6 +1,6 @@
 """The types of storage beside what the server declares and answers."""
 
-from tests.cli.answers.answer_types import differences, misfits, recorded
+from tests.cli.response_types.answer_types import differences, misfits, recorded
 
 from api.reservation.resources import storage_schema
 from climate.cli.response_types import storage

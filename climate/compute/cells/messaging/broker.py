@@ -47,7 +47,7 @@ class _KeptChannel(redis.Channel):
 
     _line: Any = None
 
-    def _push(self, queue: str, message: Mapping[str, object], **options: Any) -> None:
+    def _put(self, queue: str, message: Mapping[str, object], **options: Any) -> None:
         """Push a message to a queue; without an answer of the broker, raise one of the connection's errors."""
         command = ("LPUSH", self.key(queue), dumps(message))  # type: ignore[no-untyped-call]
         try:
