@@ -9,7 +9,7 @@ from kombu.exceptions import OperationalError as BrokerError
 from redis.exceptions import RedisError
 
 from climate.context import Climate
-from climate.service.events import event_dispatch, event_portions
+from climate.service.events import event_batches, event_dispatch
 from climate.service.events.event_shares import QUEUE
 from climate.store.leases.event_claims import Message
 from workers import celery_app
@@ -40,7 +40,7 @@ class EventMessages:
             self.waiting(QUEUE)
             event_dispatch.resend_unstarted(self.climate)
             self.is_cut_off = False
-        messages: Sequence[Message] = event_dispatch.to_send(self.climate, event_portions.batched(self.climate))
+        messages: Sequence[Message] = event_dispatch.to_send(self.climate, event_batches.batched(self.climate))
         try:
             messages = self._missing(messages)
             while messages:

@@ -29,7 +29,7 @@ from climate.compute.zones import service_reports
 from climate.compute.zones.builds import provisioning
 from climate.compute.zones.service_reports import LastReport
 from climate.service.disk_space import DiskWatch
-from climate.service.events import event_portions, events
+from climate.service.events import event_batches, events
 from climate.settings import Settings
 from climate.store import db_errors
 from climate.store.leases.event_claims import Message
@@ -83,7 +83,7 @@ class WorkerContext:
     def run_events(self, claims: Sequence[tuple[str, int]]) -> None:
         """Run several events together."""
         messages = [Message(UUID(event_id), int(token)) for event_id, token in claims]
-        event_portions.run(self.deployment.climate, messages, self.name)
+        event_batches.run(self.deployment.climate, messages, self.name)
 
     def serve(self, server_id: str) -> None:
         if services.ready(self.deployment.compute):

@@ -97,7 +97,7 @@ def _quickly_or_patiently(
 
 def _outlasted(climate: Climate, refusal: MustWait) -> bool:
     with alone(climate.engine) as conn:
-        return hosts.outlast(conn, refusal)
+        return hosts.wait_for_lock_holder(conn, refusal)
 
 
 def _in_order(climate: Climate, function: Callable[[Connection, *Args], T], args: tuple[*Args], keep: bool) -> T:

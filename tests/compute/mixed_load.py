@@ -58,7 +58,7 @@ def by(project: str) -> dict[str, str]:
 class Driver(MemoryDriver):
     """A driver that only pretends, and knows its guests again."""
 
-    def remembers(self, node: str) -> bool:
+    def knows_guests(self, node: str) -> bool:
         return True
 
     def states(self) -> dict[str, State]:  # type: ignore[override]

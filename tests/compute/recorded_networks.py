@@ -45,7 +45,7 @@ class Noting(MemoryDriver):
     told: bool = False
     seen: dict[str, Guest] = field(default_factory=dict)
 
-    def remembers(self, node: str) -> bool:
+    def knows_guests(self, node: str) -> bool:
         return self.told
 
     def states(self) -> dict[str, State]:

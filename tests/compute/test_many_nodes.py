@@ -31,7 +31,7 @@ def test_one_driver_tells_of_one_node_or_of_several_and_of_no_other(names: Seque
     """VD-1."""
     driver = cluster(*(node(name, **FAKE) for name in names))
     assert [(spec.name, spec.memory_mb) for spec in driver.nodes()] == [(name, 8192) for name in names]
-    assert not driver.remembers("xxx")
+    assert not driver.knows_guests("xxx")
     with pytest.raises(VirtError, match="The resource xxx does not exist"):
         driver.run(Guest("00000000-0000-4000-8000-000000000000", "s", "xxx"))
 

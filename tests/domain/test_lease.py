@@ -103,7 +103,7 @@ def _claim(held: Lease, event_id: object, now: datetime) -> Fact | None:
 
 def _passed_over(held: Lease, event_id: object, now: datetime) -> Fact | None:
     event = next(e for e in held.events if e.id == event_id)
-    why = event_transitions.verdict(held, event, now)
+    why = event_transitions.timeliness(held, event, now)
     return None if why is event_transitions.Verdict.RUN else event_transitions.skip_or_miss(held, event.id, why, now)
 
 

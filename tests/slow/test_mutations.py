@@ -98,8 +98,8 @@ MUTANTS = (
         [
             (
                 "climate/store/allocation/host_queries.py",
-                "few_anywhere=_looked_at_again(anywhere.where(usable)),",
-                "few_anywhere=_looked_at_again(anywhere),",
+                "sampled_with_recheck=_looked_at_again(anywhere.where(usable)),",
+                "sampled_with_recheck=_looked_at_again(anywhere),",
             )
         ],
         [f"{HOST_QUERIES}::test_a_host_that_still_suits_is_picked_in_place_of_those_that_do_not"],

@@ -10,7 +10,7 @@ from sqlalchemy import text
 from climate.context import Climate
 from climate.domain.status import EventKind
 from climate.service.events import event_dispatch
-from climate.store.leases import claim_portions
+from climate.store.leases import claim_batches
 from tests.conftest import Clock
 from tests.service.lease_actions import make
 from workers.event_messages import EventMessages
@@ -124,7 +124,7 @@ def test_what_was_never_sent_comes_before_what_nobody_answers(climate: Climate, 
     new = make(climate, clock, start=0)
     assert event_dispatch.claim_due(climate, "poller") == 1
     with climate.engine.begin() as conn:
-        (first,) = claim_portions.to_send(conn, clock.time, limit=1)
-        rest = claim_portions.to_send(conn, clock.time)
+        (first,) = claim_batches.to_send(conn, clock.time, limit=1)
+        rest = claim_batches.to_send(conn, clock.time)
     assert first.event_id == new.event(EventKind.START).id
     assert (first.sent, len(rest)) == (1, claimed)

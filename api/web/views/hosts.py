@@ -15,7 +15,7 @@ from climate.domain.errors import ClimateError, InvalidInput
 from climate.domain.hosts.pools import Pool
 from climate.identity.models import AccountNames
 from climate.service.host_operations import failures, maintenance, pool_moves, pools
-from climate.service.host_operations.pool_moves import BY_HAND, LONGEST_REASON, Moved
+from climate.service.host_operations.pool_moves import ADMIN_TARGETS, LONGEST_REASON, Moved
 from climate.service.host_operations.pools import Page, PoolStatus, Resident
 from climate.service.hosts import inventory, reservable, timeline
 from climate.service.hosts.move_checks import RequestedMove
@@ -67,7 +67,7 @@ def board() -> ResponseReturnValue:
         for one in pools.listed(engine, own)
     ]
     names = _projects(resident for column in columns for resident in column.residents)
-    return render_template("pools.html", columns=columns, targets=BY_HAND, names=names)
+    return render_template("pools.html", columns=columns, targets=ADMIN_TARGETS, names=names)
 
 
 @page("GET", "/hosts/pools/<name>", "pools:get")
@@ -82,7 +82,7 @@ def pool(name: str) -> ResponseReturnValue:
         residents=residents[:PAGE_ROWS],
         following=residents[PAGE_ROWS - 1].place.host if len(residents) > PAGE_ROWS else None,
         explained=EXPLAINED[known],
-        targets=BY_HAND,
+        targets=ADMIN_TARGETS,
         names=_projects(residents),
     )
 
@@ -127,8 +127,8 @@ def _order(*, force: bool) -> RequestedMove:
     if not hosts:
         raise InvalidInput("No host was chosen: tick at least one host, and choose the pool again")
     to = request.form.get("to", "")
-    if to not in [str(one) for one in BY_HAND]:
-        raise InvalidInput(f"{to[:40]!r} is no pool into which hosts are moved by hand: {', '.join(BY_HAND)} are")
+    if to not in [str(one) for one in ADMIN_TARGETS]:
+        raise InvalidInput(f"{to[:40]!r} is no pool into which hosts are moved by hand: {', '.join(ADMIN_TARGETS)} are")
     return RequestedMove(hosts, Pool(to), request.form.get("reason", "").strip()[:LONGEST_REASON], force)
 
 
@@ -158,7 +158,7 @@ def show(host_id: str) -> ResponseReturnValue:
         windows=maintenance.listed(engine, own, WindowFilter(host=host.id)),
         history=history,
         names=identity().names({one.author for one in history}, _owners(there, health)),
-        targets=BY_HAND,
+        targets=ADMIN_TARGETS,
     )
 
 

@@ -166,7 +166,7 @@ def show(lease_id: str, at: Moment | None) -> None:
     except ValueError:
         raise Failure(f"{lease_id!r} is not the id of a lease", USAGE, "`climate lease list` shows the ids") from None
     with direct_engine(session) as climate:
-        lease, entries = consistency_check.story(climate, wanted, _when(climate, at))
+        lease, entries = consistency_check.lease_history(climate, wanted, _when(climate, at))
     if at is None:
         session.show_all(history_rows([_line(entry) for entry in entries]), HISTORY_COLUMNS)
     else:

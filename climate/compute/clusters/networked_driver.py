@@ -81,8 +81,8 @@ class WiredDriver:
     def host_netns(self, node: str) -> str | None:
         return self.netns
 
-    def remembers(self, node: str) -> bool:
-        return self.inner.remembers(node)
+    def knows_guests(self, node: str) -> bool:
+        return self.inner.knows_guests(node)
 
     def prepare(self, guest: Guest) -> None:
         self.inner.prepare(self.connected(guest, up=False))

@@ -156,7 +156,7 @@ class RemoteDriver:
     def host_netns(self, node: str) -> str | None:
         return None
 
-    def remembers(self, node: str) -> bool:
+    def knows_guests(self, node: str) -> bool:
         return self.spec.driver != "memory"
 
     def prepare(self, guest: Guest) -> None:

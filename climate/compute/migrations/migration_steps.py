@@ -140,7 +140,7 @@ def _begin(work: Work, *, run: bool, made: bool = False) -> None:
 
 def _has_disk(work: Work) -> bool:
     """Return whether the driver finds the guest: a copied home has the same marks, but not the guests."""
-    return not work.driver.remembers(work.server.node or "") or work.server.id in work.driver.states()
+    return not work.driver.knows_guests(work.server.node or "") or work.server.id in work.driver.states()
 
 
 def carried(compute: Compute, migration: Migration) -> Path:

@@ -99,7 +99,7 @@ def reconcile(compute: Compute) -> None:
         settled = rows.settled(conn, compute.service_host, GONE)
     try:
         names = {spec.name for spec in compute.driver.nodes()}
-        details = {node: compute.driver.remembers(node) for node in {server.node for server in settled} & names}
+        details = {node: compute.driver.knows_guests(node) for node in {server.node for server in settled} & names}
         # First, because a cluster restarts the guests of a failed member before they are listed.
         compute.driver.clean_up()
         result = compute.driver.states()

@@ -111,7 +111,7 @@ class VirtDriver(Protocol):
     def host_netns(self, node: str) -> str | None:
         """Return the network namespace of a node; None: the machine's own."""
 
-    def remembers(self, node: str) -> bool:
+    def knows_guests(self, node: str) -> bool:
         """Return whether `states` covers the guests of this node."""
 
     def prepare(self, guest: Guest) -> None:
@@ -154,7 +154,7 @@ class VirtDriver(Protocol):
         """Delete a guest and all of its resources."""
 
     def states(self) -> Mapping[str, State]:
-        """Return the states of all existing guests on nodes that `remembers` returns True for."""
+        """Return the states of all existing guests on nodes that `knows_guests` returns True for."""
 
     def live(self, node: str) -> "LiveMigrator | None":
         """Return the driver's live migration methods for this node, or None if it cannot migrate running guests."""

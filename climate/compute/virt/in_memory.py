@@ -39,7 +39,7 @@ class MemoryDriver:
     def host_netns(self, node: str) -> str | None:
         return next((spec.netns for spec in self.specs if spec.name == node), None)
 
-    def remembers(self, node: str) -> bool:
+    def knows_guests(self, node: str) -> bool:
         return False
 
     def prepare(self, guest: Guest) -> None:

@@ -129,9 +129,9 @@ class MultiNodeDriver:
         spec = self._spec(node)
         return None if spec is None else spec.netns
 
-    def remembers(self, node: str) -> bool:
+    def knows_guests(self, node: str) -> bool:
         spec = self._spec(node)
-        return spec is not None and self.members[spec.driver].remembers(node)
+        return spec is not None and self.members[spec.driver].knows_guests(node)
 
     def prepare(self, guest: Guest) -> None:
         self._member(guest).prepare(guest)

@@ -194,7 +194,7 @@ def claim(lease: Lease, event_id: UUID, token: int, now: datetime) -> facts.Even
     return facts.EventClaimed(event_id, now, token)
 
 
-def verdict(lease: Lease, event: Event, now: datetime) -> Verdict:
+def timeliness(lease: Lease, event: Event, now: datetime) -> Verdict:
     """Return whether a claimed event still makes sense: ends always run, starts only before the end."""
     if event.kind in NEVER_TOO_LATE or now < _last_use(lease, event):
         return Verdict.RUN

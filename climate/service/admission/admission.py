@@ -68,6 +68,6 @@ def begin(
     return Grant(climate, caller, gate, limits.begin(conn, climate, caller, known, usual=usual))
 
 
-def freely(climate: Climate, caller: Caller) -> Grant:
+def without_limits(climate: Climate, caller: Caller) -> Grant:
     """Return the admission of changes that allocate nothing, such as a new name."""
     return Grant(climate, caller, Approval(needed=False), Bounds(climate, caller.project_id, {}))

@@ -131,7 +131,7 @@ class _Collecting(Approval):
 
 
 @dataclass(frozen=True, slots=True)
-class Gates:
+class Approvals:
     """Gates of several leases that one transaction records, by their index."""
 
     needed: bool
@@ -147,7 +147,7 @@ class Gates:
 def run_all_approved(
     climate: Climate,
     caller: Caller,
-    function: Callable[[Connection, bool, Gates, *Args], T],
+    function: Callable[[Connection, bool, Approvals, *Args], T],
     *args: *Args,
     dry_run: bool,
 ) -> T:
@@ -155,7 +155,7 @@ def run_all_approved(
 
     The gate of a lease that the service refuses raises Forbidden with the service's message.
     """
-    gates = Gates(bool(climate.settings.enforcement_url) and not dry_run)
+    gates = Approvals(bool(climate.settings.enforcement_url) and not dry_run)
     for _ in range(ROUNDS):
         try:
             return allocate_some(climate, _collecting, gates, function, args, keep=not dry_run)
@@ -173,8 +173,8 @@ def run_all_approved(
 def _collecting(
     conn: Connection,
     patient: bool,
-    gates: Gates,
-    function: Callable[[Connection, bool, Gates, *Args], T],
+    gates: Approvals,
+    function: Callable[[Connection, bool, Approvals, *Args], T],
     args: tuple[*Args],
 ) -> T:
     gates.collected.clear()

@@ -105,7 +105,7 @@ def read(
     now = climate.other_time(conn) or rules.time
     agreed = pool_settings.of(conn, climate.settings, rules.terms).of_a_lease
     period = Period(portion.start, portion.start + request.length)
-    ask = reservations.under(ResourceRequest({}, period, caller, climate.settings), agreed, requested)
+    ask = reservations.with_terms(ResourceRequest({}, period, caller, climate.settings), agreed, requested)
     horizon = Horizon(portion, now, request.in_maintenance)
     demands = []
     for item in requested:

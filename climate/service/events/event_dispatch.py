@@ -25,8 +25,8 @@ from climate.service import round_steps
 from climate.service.events.event_shares import QUEUE, Outcome, facts_of, queue_of
 from climate.service.leases import broken_leases
 from climate.service.notifications import delivery, notice_texts
-from climate.store.leases import claim_portions, due_events, event_claims, leases, queue_limits
-from climate.store.leases.claim_portions import Batched
+from climate.store.leases import claim_batches, due_events, event_claims, leases, queue_limits
+from climate.store.leases.claim_batches import Batched
 from climate.store.leases.due_events import BEGINNING, Cursor, Due
 from climate.store.leases.event_claims import Message, OrphanedClaim, PendingWork
 from climate.store.leases.leases import Change
@@ -206,7 +206,7 @@ def _queue(lease: Lease) -> str:
 def to_send(climate: Climate, batched: Collection[Batched] = ()) -> list[Message]:
     """Return the messages to send: new claims, those of `batched` in batches, and claims whose message seems lost."""
     with climate.engine.begin() as conn:
-        return claim_portions.to_send(conn, climate.now(conn), batched=batched)
+        return claim_batches.to_send(conn, climate.now(conn), batched=batched)
 
 
 def mark_unsent(climate: Climate, messages: Sequence[Message]) -> None:
@@ -224,13 +224,13 @@ def resend_unstarted(climate: Climate) -> None:
 def mark_for_single_send(climate: Climate, messages: Sequence[Message]) -> None:
     """Record that each of these events, which shared a message before, is sent again in a message of its own."""
     with climate.engine.begin() as conn:
-        claim_portions.mark_apart(conn, messages, climate.now(conn))
+        claim_batches.mark_apart(conn, messages, climate.now(conn))
 
 
 def count_sent_unstarted(climate: Climate) -> Counter[str]:
     """Return for each queue the number of messages for events that nobody has begun."""
     with reading(climate.engine) as conn:
-        return claim_portions.rung_unbegun(conn)
+        return claim_batches.rung_unbegun(conn)
 
 
 def rescue(climate: Climate, by: str, holds: int = HOLDS) -> int:
@@ -298,7 +298,7 @@ def _lost(climate: Climate, event_id: UUID) -> Outcome:
 def _unbegun_outcome(lease: Lease, event_id: UUID, now: datetime) -> Outcome | None:
     """Return the outcome of a share that nobody has begun; None if it still makes sense."""
     event = lease.event(event_id)
-    why = Verdict.MISSED if event.kind is EventKind.ADDITIONAL else event_transitions.verdict(lease, event, now)
+    why = Verdict.MISSED if event.kind is EventKind.ADDITIONAL else event_transitions.timeliness(lease, event, now)
     return (
         None if why is Verdict.RUN else lambda lease, now: [event_transitions.skip_or_miss(lease, event_id, why, now)]
     )

@@ -119,7 +119,7 @@ def _work_on(begun: Run) -> None:
 
 def too_late(begun: Run) -> Outcome | None:
     """Return the outcome of an event that makes sense no longer; None if it is to run."""
-    event, why = begun.event, event_transitions.verdict(begun.lease, begun.event, begun.begun)
+    event, why = begun.event, event_transitions.timeliness(begun.lease, begun.event, begun.begun)
     return (
         None if why is Verdict.RUN else lambda lease, now: [event_transitions.skip_or_miss(lease, event.id, why, now)]
     )

@@ -17,7 +17,7 @@ from climate.domain.hosts.pools import move as checked
 from climate.domain.policy import Caller, require
 from climate.service.host_operations import maintenance
 from climate.service.hosts import move_checks, reconcile
-from climate.service.hosts.move_checks import MOST_TOLD, MoveRequest, RequestedMove
+from climate.service.hosts.move_checks import MOST_LISTED, MoveRequest, RequestedMove
 from climate.service.leases import healing, shortages
 from climate.service.leases.reallocation import Case, Outcome, can_reallocate, reallocate_hosts
 from climate.service.transaction import run
@@ -28,13 +28,13 @@ from climate.whole_numbers import whole_number
 
 log = structlog.get_logger(__name__)
 
-BY_HAND = (Pool.MULTI_TENANT, Pool.DRAINING, Pool.RESERVATION, Pool.MAINTENANCE, Pool.FAILED)
+ADMIN_TARGETS = (Pool.MULTI_TENANT, Pool.DRAINING, Pool.RESERVATION, Pool.MAINTENANCE, Pool.FAILED)
 """Pools into which an admin can move a host; it enters the others through its leases."""
 
 MOST_HOSTS = 1000
 LONGEST_REASON = 255
 
-UNSAID = "moved by an admin"
+DEFAULT_REASON = "moved by an admin"
 WHY = "one of its hosts was taken out"
 
 
@@ -74,9 +74,9 @@ def move(climate: Climate, caller: Caller, order: RequestedMove, *, dry_run: boo
 
 
 def _check(order: RequestedMove) -> None:
-    if order.to not in BY_HAND:
+    if order.to not in ADMIN_TARGETS:
         raise InvalidInput(
-            f"Hosts cannot be moved to the pool {order.to} by an admin; allowed are {', '.join(BY_HAND)}"
+            f"Hosts cannot be moved to the pool {order.to} by an admin; allowed are {', '.join(ADMIN_TARGETS)}"
         )
     if not 1 <= len(order.hosts) <= MOST_HOSTS:
         raise InvalidInput(f"hosts must name 1 to {MOST_HOSTS} hosts")
@@ -104,15 +104,15 @@ def _requested_hosts(conn: Connection, order: RequestedMove) -> list[HostPlace]:
 def _refuse_outside(pool: Pool, places: Iterable[HostPlace]) -> None:
     away = [place for place in places if place.pool is not pool]
     if away:
-        message = ", ".join(f"{place.name} ({place.pool})" for place in away[:MOST_TOLD])
+        message = ", ".join(f"{place.name} ({place.pool})" for place in away[:MOST_LISTED])
         raise Conflict(f"Not all of the hosts are in the pool {pool}: {message}")
 
 
 def _refuse_unknown(unknown: Sequence[str]) -> None:
     """Raise NotFound with the first of these names, if there are any."""
     if unknown:
-        more = f" and {len(unknown) - MOST_TOLD} others" if len(unknown) > MOST_TOLD else ""
-        raise NotFound(f"No host {', '.join(repr(name[:80]) for name in unknown[:MOST_TOLD])}{more} is registered")
+        more = f" and {len(unknown) - MOST_LISTED} others" if len(unknown) > MOST_LISTED else ""
+        raise NotFound(f"No host {', '.join(repr(name[:80]) for name in unknown[:MOST_LISTED])}{more} is registered")
 
 
 def _empty_out(climate: Climate, request: MoveRequest, dry_run: bool) -> None:
@@ -191,7 +191,7 @@ def _lock(conn: Connection, request: MoveRequest, dropped: Mapping[int, HostPlac
 def _fact(request: MoveRequest, place: HostPlace, now: datetime) -> HostMoved:
     """Return the fact of the move; a failed host keeps the reservation of its servers."""
     traced = place.reservation_id if request.order.to is Pool.FAILED else None
-    return HostMoved(now, request.order.to, request.order.reason or UNSAID, request.token, traced)
+    return HostMoved(now, request.order.to, request.order.reason or DEFAULT_REASON, request.token, traced)
 
 
 def _taken_out(
@@ -238,7 +238,7 @@ def _follow(climate: Climate, order: RequestedMove, done: Sequence[Moved], reall
 def _maintain(climate: Climate, request: MoveRequest, dry_run: bool) -> list[Moved]:
     """Create a window for each host, from now on and without an end."""
     lost = run(climate, move_checks.lost_by, request)
-    reason, force = request.order.reason or UNSAID, request.order.force
+    reason, force = request.order.reason or DEFAULT_REASON, request.order.force
     wanted = [maintenance.WindowRequest(str(p.host), None, None, reason, force, p.version) for p in request.moving]
     maintenance.plan_all(climate, request.caller, wanted, dry_run=dry_run)
     if not dry_run:

@@ -13,7 +13,7 @@ from climate.power import OFF
 from climate.store.hosts import cleaning, drift, maintenance, pools, power
 from climate.store.hosts.pools import Promise
 
-MOST_TOLD = 20
+MOST_LISTED = 20
 
 CLEANED_BEFORE = frozenset({Pool.RESERVATION, Pool.MULTI_TENANT, Pool.LENT, Pool.DRAINING})
 """Pools that no host enters while the cleaning hook may run on it."""
@@ -71,9 +71,9 @@ def refuse(request: MoveRequest, lost: Sequence[Promise]) -> None:
     shown = [
         f"lease {one.lease_id} ({one.lease_name}, project {one.project_id}, from {one.start_date:%Y-%m-%d %H:%M:%S}"
         f" to {one.end_date:%Y-%m-%d %H:%M:%S} UTC) would lose host {names[one.host]}"
-        for one in lost[:MOST_TOLD]
+        for one in lost[:MOST_LISTED]
     ]
-    more = f", and {len(lost) - MOST_TOLD} others" if len(lost) > MOST_TOLD else ""
+    more = f", and {len(lost) - MOST_LISTED} others" if len(lost) > MOST_LISTED else ""
     message = f"{'; '.join(shown)}{more}; with force they get other hosts, where there are any"
     raise LeasesInTheWay(message, {"leases": [_detail(one, names[one.host]) for one in lost]})
 
@@ -98,7 +98,7 @@ def _detail(lost: Promise, host: str) -> dict[str, str]:
 
 
 def clash(hosts: Sequence[HostPlace]) -> Conflict:
-    message = ", ".join(f"{place.name} ({place.pool})" for place in hosts[:MOST_TOLD])
+    message = ", ".join(f"{place.name} ({place.pool})" for place in hosts[:MOST_LISTED])
     return Conflict(f"A host was moved concurrently: {message}; check its present pool")
 
 
@@ -138,7 +138,7 @@ def refuse_cleaned(conn: Connection, request: MoveRequest) -> None:
     ]
     if result:
         raise Conflict(
-            f"The cleaning hook runs for hosts: {', '.join(result[:MOST_TOLD])}; move them when it has ended,"
+            f"The cleaning hook runs for hosts: {', '.join(result[:MOST_LISTED])}; move them when it has ended,"
             f" or into the pool {Pool.MAINTENANCE}"
         )
 
@@ -153,7 +153,7 @@ def refuse_asleep(conn: Connection, leaving: Sequence[HostPlace]) -> None:
     """Raise Conflict if a host is off, or about to be, and goes to a pool in which nothing switches it on."""
     result = asleep(conn, leaving)
     if result:
-        message = ", ".join(place.name for place in result[:MOST_TOLD])
+        message = ", ".join(place.name for place in result[:MOST_LISTED])
         raise Conflict(
             f"Hosts are switched off, or are about to be: {message}; switch them on first,"
             " or have them switched by climate no more (climate host power clear --force)"

@@ -123,7 +123,7 @@ def _key_text(key: Mapping[str, object]) -> str:
     return ", ".join(f"{name}={value}" for name, value in key.items())
 
 
-def story(climate: Climate, lease_id: UUID, at: datetime | None = None) -> tuple[Lease, list[Entry]]:
+def lease_history(climate: Climate, lease_id: UUID, at: datetime | None = None) -> tuple[Lease, list[Entry]]:
     """Return a lease as it was `at` a time (default: now), with its facts until then."""
     with reading(climate.engine) as conn:
         entries = archives.facts_of(conn, climate, lease_id)

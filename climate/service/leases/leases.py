@@ -148,9 +148,9 @@ def _create(conn: Connection, patient: bool, gate: Approval, climate: Climate, r
 
 def _create_lease(conn: Connection, patient: bool, gate: Approval, climate: Climate, request: _Request) -> Lease:
     order = request.order
-    terms = begin(conn, climate, request.caller, gate, hold=order.hold is not None)
+    terms = lock_limits(conn, climate, request.caller, gate, hold=order.hold is not None)
     patient = patient or request.turn is Turn.SECOND
-    return place(conn, climate, replace(terms, turn=request.turn), order, request.requested, patient)
+    return allocate_and_record(conn, climate, replace(terms, turn=request.turn), order, request.requested, patient)
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +165,9 @@ class AdmissionTerms:
     """Preemptible leases that are locked already, of which hosts may be taken; None: lock those of its time."""
 
 
-def begin(conn: Connection, climate: Climate, caller: Caller, gate: Approval, *, hold: bool = False) -> AdmissionTerms:
+def lock_limits(
+    conn: Connection, climate: Climate, caller: Caller, gate: Approval, *, hold: bool = False
+) -> AdmissionTerms:
     """Read and lock the limits of the project, before any lease or host is locked."""
     rules = admission.read(conn, caller.project_id)
     grant = granting.begin(conn, climate, caller, gate, rules, usual=Limit.HELD_LEASES if hold else None)
@@ -173,7 +175,7 @@ def begin(conn: Connection, climate: Climate, caller: Caller, gate: Approval, *,
     return AdmissionTerms(grant, now, pool_settings.of(conn, climate.settings, rules.terms).of_a_lease)
 
 
-def place(
+def allocate_and_record(
     conn: Connection,
     climate: Climate,
     terms: AdmissionTerms,

@@ -79,7 +79,9 @@ def checked(climate: Climate, caller: Caller, requested: Sequence[Requested], un
     return known
 
 
-def under(request: ResourceRequest, agreed: Mapping[str, object], requested: Sequence[Requested]) -> ResourceRequest:
+def with_terms(
+    request: ResourceRequest, agreed: Mapping[str, object], requested: Sequence[Requested]
+) -> ResourceRequest:
     """Return the request under the terms of the pool: the lease has the longest grace time of its reservations."""
     return replace(request, terms=agreed, grace_of_lease=longest_grace(agreed, requested))
 

@@ -139,7 +139,7 @@ class _Request:
 
 def _update(conn: Connection, patient: bool, gate: Approval, climate: Climate, request: _Request) -> Lease:
     caller, changes, free = request.caller, request.changes, request.changes.allocates_nothing
-    grant = admission.freely(climate, caller) if free else admission.begin(conn, climate, caller, gate)
+    grant = admission.without_limits(climate, caller) if free else admission.begin(conn, climate, caller, gate)
     losers = _losers(conn, climate, request) if request.turn is Turn.SECOND else ()
     lease = leases.get(conn, request.lease_id, project_id=scope(caller), lock=True)
     shortages.check_version(lease, request.version)

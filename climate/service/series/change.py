@@ -18,7 +18,7 @@ from climate.domain.period import Period
 from climate.domain.planning.series import Series, SeriesChanged, SeriesDeleted, SeriesReduced, is_unbegun
 from climate.domain.policy import Caller, require
 from climate.service.admission import admission, enforcement
-from climate.service.admission.enforcement import Gates
+from climate.service.admission.enforcement import Approvals
 from climate.service.events import unbegun_claims
 from climate.service.leases import reservation_aggregates, update
 from climate.service.leases.dates import LATEST
@@ -121,7 +121,7 @@ def change(
 
 
 def _change(
-    conn: Connection, patient: bool, gates: Gates, climate: Climate, request: _Request
+    conn: Connection, patient: bool, gates: Approvals, climate: Climate, request: _Request
 ) -> tuple[list[Lease], Outcome]:
     caller, changes = request.caller, request.changes
     grant = admission.begin(conn, climate, caller, gates.at(0))

@@ -26,7 +26,7 @@ from climate.domain.period import Period
 from climate.domain.planning.series import Make, Series, SeriesCreated, Skipped
 from climate.domain.policy import Caller, require
 from climate.service.admission import enforcement
-from climate.service.admission.enforcement import Gates
+from climate.service.admission.enforcement import Approvals
 from climate.service.leases import leases, reservation_aggregates, reservations, shortages
 from climate.service.leases.leases import LeaseRequest
 from climate.service.preemption import second_try
@@ -176,11 +176,11 @@ def _sorted(series: Series, own: Iterable[Lease]) -> list[Occurrence]:
     return sorted([*occurrences, *skipped], key=lambda one: one.period.start)
 
 
-def _create(conn: Connection, patient: bool, gates: Gates, climate: Climate, request: _Request) -> Outcome:
+def _create(conn: Connection, patient: bool, gates: Approvals, climate: Climate, request: _Request) -> Outcome:
     caller, wanted, key = request.caller, request.wanted, request.key
     if key and (known := _earlier(conn, caller, key)):
         return known
-    terms = replace(leases.begin(conn, climate, caller, gates.at(0)), turn=request.turn)
+    terms = replace(leases.lock_limits(conn, climate, caller, gates.at(0)), turn=request.turn)
     if request.turn is Turn.SECOND:
         patient, terms = True, replace(terms, losers=_losers(conn, climate, request))
     series_id = time_ordered_id()
@@ -189,7 +189,7 @@ def _create(conn: Connection, patient: bool, gates: Gates, climate: Climate, req
         own = replace(terms, grant=replace(terms.grant, gate=gates.at(index)))
         order = replace(order, series_id=series_id)
         try:
-            lease = leases.place(conn, climate, own, order, request.requested, patient)
+            lease = leases.allocate_and_record(conn, climate, own, order, request.requested, patient)
         except ClimateError as refusal:
             is_short |= second_try.may_help(refusal)
             reason = refusal_of(conn, refusal)

@@ -119,7 +119,7 @@ def _queue(conn: Connection, climate: Climate, request: _Request) -> Lease:
     now = climate.now(conn)
     period = leases.period_of(order, now, climate)
     agreed = pool_settings.of(conn, climate.settings, rules.terms).of_a_lease
-    common = reservations.under(ResourceRequest({}, period, caller, climate.settings), agreed, request.requested)
+    common = reservations.with_terms(ResourceRequest({}, period, caller, climate.settings), agreed, request.requested)
     times = Times(
         period,
         event_transitions.before_end_time(period, order.before_end, leases.usual_before_end(climate)),
@@ -197,7 +197,7 @@ def _grant(conn: Connection, patient: bool, gate: Approval, climate: Climate, tr
     requested, barred = free_times.requested(climate, tried.lease), frozenset(tried.kept)
     patient = patient or tried.turn is Turn.SECOND
     ask = ResourceRequest({}, period, owner, settings, patient=patient, taken=tuple(barred), avoided=barred)
-    ask = reservations.under(ask, pool_settings.of(conn, settings, rules.terms).of_a_lease, requested)
+    ask = reservations.with_terms(ask, pool_settings.of(conn, settings, rules.terms).of_a_lease, requested)
     losers = preemptible.lock(conn, ask.window, [tried.lease.id]) if tried.turn is Turn.SECOND else ()
     lease = stored.get(conn, tried.lease.id, lock=True)
     now = climate.now(conn)

@@ -68,7 +68,7 @@ def _demands(
     conn: Connection, climate: Climate, caller: Caller, requested: Sequence[reservations.Requested], horizon: Horizon
 ) -> list[Demand | None]:
     agreed = pool_settings.of(conn, climate.settings).of_a_lease
-    common = reservations.under(
+    common = reservations.with_terms(
         ResourceRequest({}, horizon.period, caller, climate.settings, soon=True), agreed, requested
     )
     return [

@@ -85,12 +85,12 @@ class Search:
     """Free hosts, best first, `limit` of them out of a `sample`."""
     quick: Select[int]
     """Same as `best`, with locks; skips rows that others hold."""
-    anywhere: Select[int]
+    sampled: Select[int]
     """Same as `quick`, without preferred hosts and for later starts; the sample follows a random host.
 
     Reads a few hosts, where `quick` reads all. Recycling hosts are not among them.
     """
-    few_anywhere: Select[int, bool]
+    sampled_with_recheck: Select[int, bool]
     """Same for a few hosts, each with whether it is still free once its row is locked; it still matches."""
     still_free: Select[int]
     """Those among `numbers` that match and are free, in the order given."""
@@ -143,8 +143,8 @@ def search(requirement: Requirement, has_own: bool, weighs_losses: bool = False)
     return Search(
         best=best,
         quick=best.with_for_update(of=hosts, key_share=True, skip_locked=True),
-        anywhere=anywhere.with_for_update(of=hosts, key_share=True, skip_locked=True),
-        few_anywhere=_looked_at_again(anywhere.where(usable)),
+        sampled=anywhere.with_for_update(of=hosts, key_share=True, skip_locked=True),
+        sampled_with_recheck=_looked_at_again(anywhere.where(usable)),
         still_free=among.where(suitable, _free(allocations.c.host == number.c.number, has_own)),
         few_still_free=among.where(suitable, _free(one, has_own)),
         candidates=_candidates(and_(suitable, _free(_on_host, has_own)), weighs_losses),

@@ -130,16 +130,16 @@ def _locked(conn: Connection, request: HostRequest, search: Select[int] | None) 
     """Return the hosts that the search locks, and those among them that are still free; by default search anywhere."""
     limit = request.most + min(SPARE, request.most - 1)
     if search is None and limit <= FEW:
-        looked_at = conn.execute(request.statements.few_anywhere, _parameters(request, limit)).all()
+        looked_at = conn.execute(request.statements.sampled_with_recheck, _parameters(request, limit)).all()
         locked = [number for number, _ in looked_at]
         locks.note_hosts(conn, locked)
         return locked, [number for number, is_free in looked_at if is_free]
-    locked = _best(conn, request, request.statements.anywhere if search is None else search, limit)
+    locked = _best(conn, request, request.statements.sampled if search is None else search, limit)
     locks.note_hosts(conn, locked)
     return locked, _still_free(conn, locked, request) if len(locked) >= request.most else []
 
 
-def outlast(conn: Connection, refusal: MustWait) -> bool:
+def wait_for_lock_holder(conn: Connection, refusal: MustWait) -> bool:
     """Wait until rivals are done, outside a transaction; return whether the quick way may succeed now.
 
     Raise Short if too few hosts remain beside those that are allocated by then; a rival that rolls back takes none.

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 from marshmallow import Schema
-from tests.cli.response_types.answer_types import differences
 
 from api.reservation.leases import availability_schema, series_schema
 from climate.cli.response_types import availability
+from tests.cli.response_types.answer_types import differences
 
 
 @pytest.mark.parametrize(

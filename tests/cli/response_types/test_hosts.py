@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 from marshmallow import Schema
-from tests.cli.response_types.answer_types import differences, misfits, recorded
 
 from api.reservation.hosts import maintenance, power_schema, schema
 from api.reservation.pools import schema as pool_schema
 from climate.cli.response_types import hosts
+from tests.cli.response_types.answer_types import differences, misfits, recorded
 
 
 @pytest.mark.parametrize(

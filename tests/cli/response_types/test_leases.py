@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 from marshmallow import Schema
-from tests.cli.response_types.answer_types import differences, misfits, recorded
 
 from api.reservation.leases import schema
 from climate.cli.response_types import leases
+from tests.cli.response_types.answer_types import differences, misfits, recorded
 
 LEASE = "01a209fb-86b6-7881-8e18-1d459f33e582"
 

@@ -3,10 +3,10 @@
 from typing import Any
 
 import pytest
-from tests.cli.response_types.answer_types import differences, misfits, recorded
 
 from api.reservation.resources.floating_ip_schema import FloatingIpOut
 from climate.cli.response_types import networks
+from tests.cli.response_types.answer_types import differences, misfits, recorded
 
 
 @pytest.mark.parametrize(

@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 from marshmallow import Schema
-from tests.cli.response_types.answer_types import differences, misfits, recorded
 
 from api.reservation import audit, calendar_feeds, mail_preferences
 from api.reservation import notices as notices_api
 from climate.cli.response_types import notices
+from tests.cli.response_types.answer_types import differences, misfits, recorded
 
 
 @pytest.mark.parametrize(

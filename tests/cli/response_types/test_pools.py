@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 from marshmallow import Schema
-from tests.cli.response_types.answer_types import differences, misfits, recorded
 
 from api.reservation.pools import schema
 from climate.cli.response_types import pools
+from tests.cli.response_types.answer_types import differences, misfits, recorded
 
 
 @pytest.mark.parametrize(

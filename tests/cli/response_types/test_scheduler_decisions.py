@@ -1,8 +1,7 @@
 """The types of scheduler decisions beside the decisions that `climate server explain` is tested with."""
 
-from tests.cli.response_types.answer_types import misfits
-
 from climate.cli.response_types.scheduler_decisions import SchedulerDecision
+from tests.cli.response_types.answer_types import misfits
 from tests.cli.servers.test_explain import PLACED, RETRY
 
 

@@ -3,9 +3,9 @@
 from typing import Any
 
 import pytest
-from tests.cli.response_types.answer_types import misfits, recorded
 
 from climate.cli.response_types import servers
+from tests.cli.response_types.answer_types import misfits, recorded
 
 
 @pytest.mark.parametrize(

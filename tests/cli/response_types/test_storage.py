@@ -1,9 +1,8 @@
 """The types of storage beside what the server declares and answers."""
 
-from tests.cli.response_types.answer_types import differences, misfits, recorded
-
 from api.reservation.resources import storage_schema
 from climate.cli.response_types import storage
+from tests.cli.response_types.answer_types import differences, misfits, recorded
 
 
 def test_a_type_has_the_keys_of_its_schema() -> None:

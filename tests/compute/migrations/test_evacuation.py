@@ -66,7 +66,7 @@ class Remembering(MemoryDriver):
         if late is not None:
             raise Dies
 
-    def remembers(self, node: str) -> bool:
+    def knows_guests(self, node: str) -> bool:
         return True
 
     def states(self) -> dict[str, State]:  # type: ignore[override]

@@ -10,7 +10,7 @@ from climate.compute.models.flavor import Flavor
 from climate.compute.models.request import Spec
 from climate.compute.placement.numa_and_pci_requests import Demand, GuestCell, demand_of
 from climate.compute.scheduler.filtering.scheduler import select
-from climate.compute.scheduler.filters.devices import NUMA, PCI
+from climate.compute.scheduler.filters.pci_numa_trust import NUMA, PCI
 from climate.compute.scheduler.hosts.numa import fit
 from climate.compute.scheduler.placement_plan import Plan
 from climate.compute.scheduler.scheduler_parts import Options, Rules

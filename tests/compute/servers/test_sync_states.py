@@ -45,7 +45,7 @@ class Told(MemoryDriver):
 
     found: dict[str, State] = field(default_factory=dict)
 
-    def remembers(self, node: str) -> bool:
+    def knows_guests(self, node: str) -> bool:
         return True
 
     def states(self) -> Mapping[str, State]:

@@ -84,7 +84,7 @@ def test_an_end_does_not_overtake_a_start_that_was_put_back() -> None:
 def test_what_is_woken_late(kind: EventKind, late: timedelta, expected: Verdict) -> None:
     known = lease(before_end=WITH_BEFORE_END)
     event = known.event(kind)
-    assert event_transitions.verdict(known, event, event.due_at + late) is expected
+    assert event_transitions.timeliness(known, event, event.due_at + late) is expected
 
 
 def test_a_missed_start_is_an_error_with_its_reason_and_a_late_before_end_is_skipped() -> None:

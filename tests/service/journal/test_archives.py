@@ -126,7 +126,7 @@ def test_history_and_looks_back_answer_from_the_file(scene: Scene) -> None:
     scene.archive()
     assert leases.history(climate, MEMBER, lease.id) == told
     assert leases.get(climate, MEMBER, lease.id, at) == then
-    assert consistency_check.story(climate, lease.id)[1] == told
+    assert consistency_check.lease_history(climate, lease.id)[1] == told
     for refused in (
         lambda: leases.history(climate, STRANGER, lease.id),
         lambda: leases.get(climate, MEMBER, lease.id),

@@ -122,7 +122,7 @@ def test_looking_back(climate: Climate, clock: Clock) -> None:
             leases.get(climate, MEMBER, lease.id, at=moment)
     with pytest.raises(NotFound):
         leases.get(climate, STRANGER, lease.id, at=made)
-    folded, entries = consistency_check.story(climate, lease.id)
+    folded, entries = consistency_check.lease_history(climate, lease.id)
     assert folded.gone
     assert [entry.version for entry in entries] == list(range(1, len(entries) + 1))
     assert entries[0].actor == {"user_id": "user", "project_id": "project"}
@@ -161,10 +161,13 @@ def test_looking_back_is_safe_however_close_two_facts_are(climate: Climate, cloc
     lease = make(climate, clock, start=0)
     made = clock.time
     clock.forward(milliseconds=-1)
-    started = consistency_check.story(climate, lease.id)[0].event(EventKind.START)
+    started = consistency_check.lease_history(climate, lease.id)[0].event(EventKind.START)
     with climate.engine.begin() as conn:
         stored.record(conn, ADMIN, lease, EventClaimed(started.id, clock.time, 7))
-    for look in (leases.get, lambda climate, _, lease_id, at: consistency_check.story(climate, lease_id, at)[0]):
+    for look in (
+        leases.get,
+        lambda climate, _, lease_id, at: consistency_check.lease_history(climate, lease_id, at)[0],
+    ):
         with pytest.raises(NotFound):
             look(climate, MEMBER, lease.id, clock.time)
         assert look(climate, MEMBER, lease.id, made).status is LeaseStatus.STARTING
@@ -177,4 +180,4 @@ def test_a_stream_of_something_else_is_no_lease(busy: Climate) -> None:
     assert others
     for stream in others:
         with pytest.raises(NotFound, match=f"'lease_id': '{stream}'"):
-            consistency_check.story(busy, stream)
+            consistency_check.lease_history(busy, stream)

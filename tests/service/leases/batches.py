@@ -16,7 +16,7 @@ from climate.compute import Compute
 from climate.compute.nodes import services
 from climate.context import Climate
 from climate.domain.lease import Lease
-from climate.service.events import event_dispatch, event_portions
+from climate.service.events import event_batches, event_dispatch
 from climate.service.hosts import inventory
 from climate.service.leases import leases
 from climate.service.leases.leases import LeaseRequest
@@ -54,7 +54,7 @@ class Here:
         end = datetime.now(UTC) + self.ahead + timedelta(days=1)
         orders = [LeaseRequest(f"e{n}", None, end, None, [hosts_wanted(1, 1, **spec)]) for n, spec in enumerate(specs)]
         made = [leases.create(self.climate, MEMBER, order) for order in orders]
-        event_portions.run(self.climate, self.rung(), "worker")
+        event_batches.run(self.climate, self.rung(), "worker")
         assert self.status(made) == ["ACTIVE"] * count
         self.ahead += timedelta(days=1)
         return made
@@ -65,7 +65,7 @@ class Here:
         before = end - timedelta(hours=1)
         orders = [LeaseRequest(f"b{n}", None, end, before, [hosts_wanted(1, 1, **spec)]) for n in range(count)]
         made = [leases.create(self.climate, MEMBER, order) for order in orders]
-        event_portions.run(self.climate, self.rung(), "worker")
+        event_batches.run(self.climate, self.rung(), "worker")
         assert self.status(made) == ["ACTIVE"] * count
         self.ahead += timedelta(hours=23, minutes=30)
         return made
@@ -81,7 +81,7 @@ class Here:
     def rung(self) -> list[Message]:
         """Claim what is due; the messages of the poller."""
         event_dispatch.claim_due(self.climate, "poller")
-        return event_dispatch.to_send(self.climate, event_portions.batched(self.climate))
+        return event_dispatch.to_send(self.climate, event_batches.batched(self.climate))
 
     def status(self, made: list[Lease]) -> list[str]:
         return [leases.get(self.climate, ADMIN, lease.id).status for lease in made]

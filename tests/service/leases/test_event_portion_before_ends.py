@@ -15,10 +15,10 @@ from climate.domain.events.event import Event
 from climate.domain.lease import Lease
 from climate.domain.status import EventKind
 from climate.plugin import Plugins, ReservationContext
-from climate.service.events import event_dispatch, event_portions
+from climate.service.events import event_batches, event_dispatch
 from climate.service.journal import consistency_check
 from climate.service.leases import leases
-from climate.store.leases.claim_portions import Batched
+from climate.store.leases.claim_batches import Batched
 from plugins.physical_host import PhysicalHost
 from tests.compute.cloud_factory import request
 from tests.conftest import ADMIN, MEMBER
@@ -58,13 +58,13 @@ def test_statements_and_commits_do_not_depend_on_how_many_there_are(here: Here) 
         assert len({message.number for message in messages}) == 1
         event.listen(engine, "commit", note)
         with counted(engine) as seen:
-            event_portions.run(here.climate, messages, "worker")
+            event_batches.run(here.climate, messages, "worker")
         event.remove(engine, "commit", note)
         assert [before_end(here, lease).outcome for lease in made] == ["LATE"] * count
         found.append((len([one for one in seen if "clock_timestamp() AS" not in one]), len(commits)))
         commits.clear()
         here.ahead += timedelta(days=1)
-        event_portions.run(here.climate, here.rung(), "worker")
+        event_batches.run(here.climate, here.rung(), "worker")
         assert here.status(made) == ["TERMINATED"] * count
     assert found[0] == found[1], seen
     assert found[0] <= (12, 2)
@@ -77,7 +77,7 @@ def test_each_owner_and_each_service_is_notified_once(here: Here) -> None:
     made = here.near_their_ends(4)
     messages = here.rung()
     for _ in range(2):  # the second message is a duplicate
-        event_portions.run(here.climate, messages, "worker")
+        event_batches.run(here.climate, messages, "worker")
     assert notices(here, "lease.before_end") == ids(made)
     assert notices(here, "lease.event.before_end_lease") == ids(made)
     assert [here.facts(lease)[-1] for lease in made] == ["EventFinished"] * 4
@@ -92,7 +92,7 @@ def test_a_lease_whose_servers_are_saved_first_runs_alone(here: Here) -> None:
     pool = str(saved.reservations[0].id)
     create.boot(cloud.compute, request(project_id=MEMBER.project_id, hints={"reservation": pool}))
     here.write("UPDATE compute_servers SET status = 'ACTIVE', task = NULL")
-    event_portions.run(here.climate, here.rung(), "worker")
+    event_batches.run(here.climate, here.rung(), "worker")
     assert [before_end(here, lease).status for lease in (saved, *others)] == ["IN_PROGRESS", "DONE", "DONE"]
     assert here.claims() == [(False, False, 1)], "it gets a message of its own"
     assert notices(here, "lease.before_end") == ids(others)
@@ -108,9 +108,9 @@ def test_a_plugin_that_overrides_the_hook_is_asked_for_each_lease(here: Here) ->
             asked.append(str(lent.lease_id))
 
     here.climate = replace(here.climate, plugins=Plugins({PhysicalHost.resource_type: Own()}))
-    assert Batched("events.physical:host", EventKind.BEFORE_END) not in event_portions.batched(here.climate)
+    assert Batched("events.physical:host", EventKind.BEFORE_END) not in event_batches.batched(here.climate)
     made = here.near_their_ends(3)
-    event_portions.run(here.climate, here.rung(), "worker")
+    event_batches.run(here.climate, here.rung(), "worker")
     assert here.claims() == [(False, False, 1)] * 3, "a message of another release is taken apart"
     run_alone(here)
     assert sorted(asked) == ids(made)
@@ -121,7 +121,7 @@ def test_events_that_come_after_the_end_are_passed_over_and_nobody_is_notified(h
     made = here.near_their_ends(2)
     messages = here.rung()
     here.ahead += timedelta(hours=1)
-    event_portions.run(here.climate, messages, "worker")
+    event_batches.run(here.climate, messages, "worker")
     assert [before_end(here, lease).outcome for lease in made] == ["SKIPPED"] * 2
     assert notices(here, "lease.before_end") == []
 
@@ -134,7 +134,7 @@ def test_events_of_a_killed_worker_are_repeated_and_notified_once(here: Here) ->
     made = here.near_their_ends(3)
     dying = replace(here.climate, plugins=Plugins({PhysicalHost.resource_type: Killed()}))
     with pytest.raises(KeyboardInterrupt):
-        event_portions.run(dying, here.rung(), "worker")
+        event_batches.run(dying, here.rung(), "worker")
     here.ahead += timedelta(seconds=40)
     assert event_dispatch.rescue(here.climate, "poller") == 3
     here.ahead += timedelta(seconds=40)

@@ -11,7 +11,7 @@ from sqlalchemy import text
 from climate.cloud import Return
 from climate.cloud.bundled import BundledCloud
 from climate.compute.servers import create
-from climate.service.events import event_dispatch, event_portions
+from climate.service.events import event_batches, event_dispatch
 from climate.service.journal import consistency_check
 from climate.service.leases import leases
 from tests.compute.cloud_factory import request
@@ -33,7 +33,7 @@ def test_statements_and_commits_do_not_depend_on_how_many_are_ended(here: Here) 
         messages = here.rung()
         assert len({message.number for message in messages}) == 1
         with counted(here.climate.engine) as seen:
-            event_portions.run(here.climate, messages, "worker")
+            event_batches.run(here.climate, messages, "worker")
         assert here.status(made) == ["TERMINATED"] * count
         assert [here.pool_of(lease) for lease in made] == [("reservation", "freepool")] * count
         found.append(len([statement for statement in seen if "clock_timestamp() AS" not in statement]))
@@ -48,7 +48,7 @@ def test_an_end_with_servers_runs_alone_and_deletes_them_first(here: Here) -> No
     cloud = here.climate.cloud
     assert isinstance(cloud, BundledCloud)
     (server,) = create.boot(cloud.compute, request(project_id=MEMBER.project_id, hints={"reservation": pool}))
-    event_portions.run(here.climate, here.rung(), "worker")
+    event_batches.run(here.climate, here.rung(), "worker")
     assert here.status(made) == ["TERMINATED", "TERMINATING", "TERMINATED"]
     assert here.claims() == [(False, False, 1)]
     run_alone(here)
@@ -66,7 +66,7 @@ def test_an_end_whose_pool_or_host_is_held_delays_no_other(here: Here) -> None:
     ]
     with here.climate.engine.begin() as conn:
         assert [conn.scalar(text(statement), {"name": name}) for statement, name in held] == [one[1] for one in held]
-        event_portions.run(here.climate, here.rung(), "worker")
+        event_batches.run(here.climate, here.rung(), "worker")
         assert here.status(made) == ["TERMINATING", "TERMINATED", "TERMINATED", "TERMINATING"]
         assert here.claims() == [(False, False, 1)] * 2
     assert len(run_alone(here)) == 2
@@ -79,7 +79,7 @@ def test_ends_that_release_hosts_run_alone(here: Here) -> None:
     here.write("INSERT INTO compute_aggregates (name) VALUES ('recycling')")
     *released, recycled = here.ending(3, ["release", "release", "recycle"])
     messages = here.rung()
-    event_portions.run(here.climate, messages, "worker")
+    event_batches.run(here.climate, messages, "worker")
     assert here.status(released) == ["TERMINATING"] * 2
     assert here.pool_of(recycled) == ("recycling", "recycling")
     run_alone(here)
@@ -92,7 +92,7 @@ def test_a_lease_that_was_deleted_is_gone_with_its_end(here: Here) -> None:
     here.ahead -= timedelta(hours=1)
     for lease in made:
         leases.delete(here.climate, MEMBER, lease.id)
-    event_portions.run(here.climate, here.rung(), "worker")
+    event_batches.run(here.climate, here.rung(), "worker")
     assert [here.facts(lease)[-1] for lease in made] == ["LeaseDeleted"] * 2
     assert consistency_check.differences(here.climate) == []
 
@@ -107,7 +107,7 @@ def test_an_end_of_a_later_claim_is_not_overtaken_by_an_earlier_one(here: Here) 
         "(SELECT hypervisor_hostname FROM hosts WHERE id = :id)",
         id=number,
     )
-    event_portions.run(here.climate, messages, "worker")
+    event_batches.run(here.climate, messages, "worker")
     assert here.status(made) == ["TERMINATING", "TERMINATED"]
     assert here.pool_of(made[0])[0] == "lent"
 
@@ -122,7 +122,7 @@ def test_ends_that_a_killed_worker_left_are_repeated_without_harm(here: Here) ->
 
     made = here.ending(3)
     with pytest.raises(KeyboardInterrupt):
-        event_portions.run(watched(here, taken), here.rung(), "worker")
+        event_batches.run(watched(here, taken), here.rung(), "worker")
     assert [here.pool_of(lease)[1] for lease in made] == ["freepool"] * 3
     here.ahead += timedelta(seconds=40)
     assert event_dispatch.rescue(here.climate, "poller") == 3

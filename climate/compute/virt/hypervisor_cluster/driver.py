@@ -99,11 +99,11 @@ class HypervisorClusterDriver:
         cluster = self._cluster(node)
         return None if cluster is None else cluster.spec.netns
 
-    def remembers(self, node: str) -> bool:
+    def knows_guests(self, node: str) -> bool:
         cluster = self._cluster(node)
         if cluster is None or not cluster.members:
             return False
-        return all(one.driver.remembers(one.spec.name) for one in cluster.members.values())
+        return all(one.driver.knows_guests(one.spec.name) for one in cluster.members.values())
 
     def member_of(self, guest: Guest) -> str | None:
         """Return the name of a server's member; None if it has none, or is not on a cluster."""

@@ -27,7 +27,7 @@ log = structlog.get_logger("climate.compute.virt")
 def state_on(member: Member, entry: Entry) -> State:
     """Return the state of a server on a member; if the member does not keep states, the last recorded one."""
     states = member.driver.states()
-    if member.driver.remembers(member.spec.name):
+    if member.driver.knows_guests(member.spec.name):
         return states.get(entry.guest.id, State.DEAD)
     return states.get(entry.guest.id, entry.state)
 

@@ -118,7 +118,7 @@ class QemuDriver:
     def host_netns(self, node: str) -> str | None:
         return None
 
-    def remembers(self, node: str) -> bool:
+    def knows_guests(self, node: str) -> bool:
         return True
 
     @as_virt_error

@@ -29,7 +29,7 @@ class Machine(MemoryDriver):
     disks: dict[str, str] = field(default_factory=dict)
     """Server -> what its disk is; machines that share their disks have one of these."""
 
-    def remembers(self, node: str) -> bool:
+    def knows_guests(self, node: str) -> bool:
         return True
 
     def states(self) -> Mapping[str, State]:

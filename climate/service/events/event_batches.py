@@ -30,8 +30,8 @@ from climate.service.events.events import Run, RunEffect
 from climate.service.power import switching
 from climate.store.hosts import pool_membership, power
 from climate.store.hosts.power import Supply
-from climate.store.leases import claim_portions, cloud_actions, event_claims, leases
-from climate.store.leases.claim_portions import Batched, Settled
+from climate.store.leases import claim_batches, cloud_actions, event_claims, leases
+from climate.store.leases.claim_batches import Batched, Settled
 from climate.store.leases.cloud_actions import Intent
 from climate.store.leases.event_claims import Limits, Message
 
@@ -195,7 +195,7 @@ def _begin(climate: Climate, messages: Sequence[Message], worker: str) -> list[R
     settings = climate.settings
     limits = Limits(timedelta(seconds=settings.claim_seconds), timedelta(seconds=settings.step_seconds))
     with climate.engine.begin() as conn:
-        begun = claim_portions.start(conn, messages, worker, climate.other_time(conn), limits)
+        begun = claim_batches.start(conn, messages, worker, climate.other_time(conn), limits)
         leases_by_event = leases.of_events(conn, begun)
         held = pool_membership.of(
             conn, {host for lease in leases_by_event.values() for r in lease.reservations for host in r.hosts}
@@ -209,7 +209,7 @@ def _begin(climate: Climate, messages: Sequence[Message], worker: str) -> list[R
         chosen = {run.token for run in fit}
         others = [run.claim for run in runs if run.token not in chosen]
         if others:
-            claim_portions.release_unbegun(conn, others, worker)
+            claim_batches.release_unbegun(conn, others, worker)
             event_claims.wake_poller(conn)
     log.info("events begun together", count=len(fit), given_back=len(others), dropped=len(messages) - len(runs))
     return fit
@@ -327,7 +327,7 @@ def _settle_alone(one: FinishedRun) -> None:
 def _recorded(conn: Connection, climate: Climate, ended: Sequence[FinishedRun]) -> list[UUID]:
     """Record the results of events that this worker still claims; return their ids."""
     locked = {lease.id: lease for lease in leases.lock(conn, {one.run.lease.id for one in ended})}
-    mine, settled = claim_portions.settle(conn, [one.settled for one in ended if one.run.lease.id in locked])
+    mine, settled = claim_batches.settle(conn, [one.settled for one in ended if one.run.lease.id in locked])
     now = climate.other_time(conn) or settled
     happened = [_happened(one, locked[one.run.lease.id], now) for one in ended if one.run.event.id in mine]
     if happened:
@@ -343,5 +343,5 @@ def _happened(one: FinishedRun, lease: Lease, now: datetime) -> RunEffect:
 def _release_claims(climate: Climate, messages: Sequence[Message], worker: str) -> None:
     """Send a message for each event at once, unless another worker has claimed it."""
     with climate.engine.begin() as conn:
-        if claim_portions.release_unbegun(conn, messages, worker):
+        if claim_batches.release_unbegun(conn, messages, worker):
             event_claims.wake_poller(conn)

@@ -18,11 +18,11 @@ from climate.cloud.bundled import BundledCloud
 from climate.domain.errors import UnreadableLease
 from climate.domain.status import EventKind
 from climate.plugin import Plugins, ReservationContext
-from climate.service.events import event_dispatch, event_portions
+from climate.service.events import event_batches, event_dispatch
 from climate.service.journal import consistency_check
 from climate.service.leases import leases
 from climate.store.engine import database_time
-from climate.store.leases.claim_portions import MOST_EVENTS, MOST_HOSTS, Batched, Candidate, numbered
+from climate.store.leases.claim_batches import MOST_EVENTS, MOST_HOSTS, Batched, Candidate, numbered
 from climate.store.leases.event_claims import Message
 from plugins.physical_host import PhysicalHost
 from tests.conftest import ADMIN
@@ -52,7 +52,7 @@ def test_statements_and_commits_do_not_depend_on_how_many_are_started(here: Here
         assert len({message.number for message in messages}) == 1
         event.listen(engine, "commit", note)
         with counted(engine) as seen:
-            event_portions.run(climate, messages, "worker")
+            event_batches.run(climate, messages, "worker")
         event.remove(engine, "commit", note)
         assert here.status(made) == ["ACTIVE"] * count
         found.append((len(seen), len(commits)))
@@ -64,7 +64,7 @@ def test_statements_and_commits_do_not_depend_on_how_many_are_started(here: Here
 def test_a_host_that_is_missing_from_the_pool_puts_its_own_start_back_alone(here: Here) -> None:
     made = here.due(4)
     here.write("UPDATE compute_nodes SET pool = NULL WHERE name = :name", name=host_of(here, made[1]))
-    event_portions.run(here.climate, here.rung(), "worker")
+    event_batches.run(here.climate, here.rung(), "worker")
     assert here.status(made) == ["ACTIVE", "STARTING", "ACTIVE", "ACTIVE"]
     start = leases.get(here.climate, ADMIN, made[1].id).event(EventKind.START)
     assert (start.status, start.attempts) == ("UNDONE", 0)
@@ -82,7 +82,7 @@ def test_a_host_that_somebody_else_holds_delays_its_own_start_only(here: Here) -
     with here.climate.engine.begin() as conn:
         locked = text("SELECT FROM compute_nodes WHERE name = :name FOR NO KEY UPDATE")
         conn.execute(locked, {"name": host_of(here, made[2])})
-        event_portions.run(here.climate, here.rung(), "worker")
+        event_batches.run(here.climate, here.rung(), "worker")
         assert here.status(made) == ["ACTIVE", "ACTIVE", "STARTING"]
         assert here.claims() == [(False, False, 1)], "it is to be rung for at once, by a message of its own"
     assert len(run_alone(here)) == 1
@@ -101,9 +101,9 @@ def test_a_plugin_that_overrides_the_start_alone_is_asked_for_each_start(here: H
     here.climate = replace(here.climate, plugins=Plugins({PhysicalHost.resource_type: Own()}))
     made = here.due(2)
     kept = {Batched("events.physical:host", kind) for kind in (EventKind.BEFORE_END, EventKind.END)}
-    assert event_portions.batched(here.climate) == kept
+    assert event_batches.batched(here.climate) == kept
     messages = here.rung()
-    event_portions.run(here.climate, messages, "worker")
+    event_batches.run(here.climate, messages, "worker")
     assert here.claims() == [(False, False, 1)] * 2, "a message of an earlier release is taken apart"
     run_alone(here)
     assert sorted(started) == sorted(str(lease.id) for lease in made)
@@ -115,7 +115,7 @@ def test_a_pool_that_another_transaction_holds_delays_its_own_start_only(here: H
     with here.climate.engine.begin() as conn:
         locked = text("SELECT name FROM compute_aggregates WHERE name = :name FOR NO KEY UPDATE")
         assert conn.scalar(locked, {"name": str(made[2].reservations[0].id)})
-        event_portions.run(here.climate, here.rung(), "worker")
+        event_batches.run(here.climate, here.rung(), "worker")
         assert here.status(made) == ["ACTIVE", "ACTIVE", "STARTING"]
         assert here.claims() == [(False, False, 1)], "it is to be rung for at once, by a message of its own"
     assert len(run_alone(here)) == 1
@@ -128,7 +128,7 @@ def test_an_unforeseen_error_has_all_of_them_run_one_by_one(here: Here) -> None:
         raise ZeroDivisionError
 
     made = here.due(3)
-    event_portions.run(watched(here, fail), here.rung(), "worker")
+    event_batches.run(watched(here, fail), here.rung(), "worker")
     assert here.claims() == [(False, False, 1)] * 3
     assert len(run_alone(here)) == 3
     assert here.status(made) == ["ACTIVE"] * 3
@@ -139,7 +139,7 @@ def test_a_lease_whose_rows_cannot_be_read_keeps_no_other_from_its_start(here: H
     made = here.due(3)
     messages = here.rung()
     here.write(OF_A_NEWER_RELEASE, lease_id=made[0].id)
-    event_portions.run(here.climate, messages, "worker")
+    event_batches.run(here.climate, messages, "worker")
     for message in here.rung():
         with suppress(UnreadableLease):
             run(here.climate, message)
@@ -157,7 +157,7 @@ def test_a_result_that_cannot_be_recorded_keeps_no_other_from_being_recorded(her
             )
         )
 
-    event_portions.run(watched(here, spoil), here.rung(), "worker")
+    event_batches.run(watched(here, spoil), here.rung(), "worker")
     assert here.status(made) == ["ACTIVE", "STARTING", "ACTIVE"]
     here.write("ALTER TABLE hosts DROP CONSTRAINT spoilt")
     here.ahead += timedelta(seconds=20)
@@ -175,10 +175,10 @@ def test_a_message_that_comes_twice_while_its_work_is_done_is_dropped(here: Here
 
     def again(loans: Sequence[Loan]) -> None:
         asked.append(len(loans))
-        event_portions.run(here.climate, messages, "the other worker")
+        event_batches.run(here.climate, messages, "the other worker")
         run(here.climate, messages[0], "a third worker")
 
-    event_portions.run(watched(here, again), messages, "worker")
+    event_batches.run(watched(here, again), messages, "worker")
     assert asked == [3]
     assert here.status(made) == ["ACTIVE"] * 3
     assert [here.facts(lease).count("EventFinished") for lease in made] == [1, 1, 1]
@@ -198,7 +198,7 @@ def test_a_worker_that_is_killed_in_the_middle_loses_nothing_and_doubles_nothing
     assert isinstance(cloud, BundledCloud)
     made = here.due(3)
     with pytest.raises(KeyboardInterrupt):
-        event_portions.run(watched(here, die), here.rung(), "worker")
+        event_batches.run(watched(here, die), here.rung(), "worker")
     for look in (die, lent):
         assert event_dispatch.rescue(here.climate, "poller") == 0, "it may live still"
         here.ahead += timedelta(seconds=40)
@@ -208,7 +208,7 @@ def test_a_worker_that_is_killed_in_the_middle_loses_nothing_and_doubles_nothing
             break
         messages = here.rung()
         with pytest.raises(KeyboardInterrupt):
-            event_portions.run(watched(here, lent), messages, "worker")
+            event_batches.run(watched(here, lent), messages, "worker")
     assert len(run_alone(here)) == 3, "what was lost once is rung for alone"
     assert here.status(made) == ["ACTIVE"] * 3
     assert [here.facts(lease).count("EventFinished") for lease in made] == [1, 1, 1]
@@ -226,7 +226,7 @@ def test_a_result_is_refused_for_what_was_taken_away_and_recorded_for_the_others
         other = here.rung()
         assert [one.event_id for one in other] == [messages[0].event_id]
 
-    event_portions.run(watched(here, take_away), messages, "worker")
+    event_batches.run(watched(here, take_away), messages, "worker")
     of_event = {lease.event(EventKind.START).id: lease for lease in made}
     assert here.facts(of_event[messages[0].event_id]).count("EventFinished") == 0
     assert here.status([of_event[message.event_id] for message in messages]) == ["STARTING", "ACTIVE", "ACTIVE"]
@@ -239,7 +239,7 @@ def test_a_host_that_has_to_be_switched_on_is_not_waited_for(here: Here) -> None
         "VALUES (:id, 'none', '{}', '{}', 'off', now(), now())",
         id=made[0].reservations[0].hosts[0],
     )
-    event_portions.run(here.climate, here.rung(), "worker")
+    event_batches.run(here.climate, here.rung(), "worker")
     assert here.status(made) == ["STARTING", "ACTIVE"]
     assert here.claims() == [(False, False, 1)]
 
@@ -249,7 +249,7 @@ def test_a_start_that_is_too_late_is_passed_over_among_others(here: Here) -> Non
     messages = here.rung()
     leases_over = "UPDATE leases SET end_date = start_date + interval '1 microsecond' WHERE id = :id"
     here.write(leases_over, id=made[0].id)
-    event_portions.run(here.climate, messages, "worker")
+    event_batches.run(here.climate, messages, "worker")
     assert [
         lease.event(EventKind.START).outcome for lease in (leases.get(here.climate, ADMIN, m.id) for m in made)
     ] == [
@@ -274,7 +274,7 @@ def test_what_is_claimed_meanwhile_is_kept_alive_together(here: Here) -> None:
         seen.append(after)
 
     cloud = watched(here, wait_for_a_beat).cloud
-    event_portions.run(replace(quick, cloud=cloud), here.rung(), "worker")
+    event_batches.run(replace(quick, cloud=cloud), here.rung(), "worker")
     assert len(seen[0]) == 1
     assert here.status(made) == ["ACTIVE"] * 3
 
