@@ -1,7 +1,7 @@
 """Complexity of functions, with the branches that hide in comprehensions, conditions and lambdas.
 
-ruff counts statements only, up to 10 in a function. The measure here is the one of radon, up to 15. `make lint` and
-the tests run this module.
+ruff counts statements only, up to 10 in a function. The measure here is the one of radon, up to 14. `make lint` runs
+this module.
 """
 
 import ast
@@ -12,7 +12,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 TREES = ("climate", "api", "workers", "plugins")
-MOST = 15
+MOST = 14
 
 EXEMPTION = re.compile(r"#\s*(ruff|flake8):.*noqa|#\s*noqa\s*($|:\s*[A-Z0-9, ]*\b(C90|PLR09))", re.MULTILINE)
 """Comments that would let a function pass the linter's limits, or a line pass all its rules."""
