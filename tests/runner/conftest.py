@@ -20,9 +20,9 @@ GIVEN = {"CLIMATE_DATABASE_URL": "postgresql://elsewhere/x", "CLIMATE_REDIS_URL"
 """Both stores by URL: nothing is started for them, and the tiny programs do not use them."""
 RUN = """
 import ast, os, sys
-from climate.runner.stack import Order, up
+from climate.runner.stack import ProcessSelection, up
 from climate.settings import Settings
-sys.exit(up(Settings.from_env(os.environ), os.environ, Order(**ast.literal_eval(sys.argv[1])), sys.stdout))
+sys.exit(up(Settings.from_env(os.environ), os.environ, ProcessSelection(**ast.literal_eval(sys.argv[1])), sys.stdout))
 """
 
 
