@@ -28,7 +28,7 @@ def test_every_step_is_verified_and_again_in_the_same_home(tmp_path: Path) -> No
         assert running(tmp_path / "home") is None
 
 
-@pytest.mark.slow
+@pytest.mark.campaign
 @pytest.mark.timeout(900)
 def test_every_step_of_the_demo_of_a_cluster_is_verified(tmp_path: Path) -> None:
     home = tmp_path / "home"

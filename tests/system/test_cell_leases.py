@@ -101,6 +101,7 @@ def test_a_lease_over_two_cells_is_started_booted_on_and_ended(cells: Cells) -> 
     await_so(lambda: not cells.server(server_id), PATIENCE, "the end of the server")
 
 
+@pytest.mark.campaign
 def test_a_cell_that_is_killed_between_hold_and_confirmation_keeps_nothing(cells: Cells) -> None:
     lease = cells.make(hold_seconds=HELD_SECONDS)
     assert {part["state"] for part in lease["reservations"][0]["parts"]} == {"held"}

@@ -175,6 +175,7 @@ def test_server_two_levels_below_is_used_from_the_top_and_known_in_no_other_cell
     assert server_id not in cells.in_cells()
 
 
+@pytest.mark.campaign
 def test_tree_that_is_killed_leaves_nothing_and_begins_again_with_its_servers(cells: Cells) -> None:
     server_id = boot(cells, "kept", PATHS["child-cell1"])
     cells.await_agreement()

@@ -207,6 +207,7 @@ def test_groups_fold_and_hosts_are_searched(open_browser: Open, pages: Pages) ->
         expect(page.locator(".lt-name")).to_have_text(["gpu-3"])
 
 
+@pytest.mark.campaign
 def test_changes_by_others_are_seen_live_also_after_a_restart_of_everything(
     open_browser: Open, pages: Pages, reserve: Reserve
 ) -> None:

@@ -68,6 +68,8 @@ LOOKS = {
 }
 CHECKED = {("admin", "wide light"), ("member", "wide dark"), ("reader", "narrow light"), ("member", "narrow dark")}
 """Roles and looks for which axe looks at every view; it takes a second for each. The campaign has it look at all."""
+SHARE = CHECKED | {("member", "medium light"), ("admin", "wide without scripts"), ("reader", "narrow without scripts")}
+"""Roles and looks of `make test-slow`: each look, and each role, at least once. The campaign takes all."""
 
 
 def status(role: str, view: str) -> int:
@@ -85,8 +87,14 @@ def enter(person: Visitor, pages: Pages, role: str) -> None:
     person.sign_in(user, READER if role == "reader" else pages.password(user))
 
 
-@pytest.mark.parametrize("role", ["admin", "member", "reader"])
-@pytest.mark.parametrize("look", LOOKS)
+@pytest.mark.parametrize(
+    ("role", "look"),
+    [
+        pytest.param(role, look, marks=[] if (role, look) in SHARE else pytest.mark.campaign)
+        for role in ("admin", "member", "reader")
+        for look in LOOKS
+    ],
+)
 def test_views_are_those_of_the_role_and_accessible(
     open_browser: Open, pages: Pages, furnished: Furnished, role: str, look: str
 ) -> None:
